@@ -19,8 +19,8 @@ use super::{Owners, ServeOptions, connection, export::Export, host::Host, nodes:
 use crate::{
     coherence::Ordering,
     fuse::abi::{
-        CreateIn, EntryOut, FileLock, GetXattrIn, InHeader, LK_FLOCK, LinkIn, LkIn, MkNodIn, OpenIn, OpenOut,
-        OutHeader, ReadIn, SetAttrIn, SetXattrIn, WriteIn, opcode, set,
+        CopyFileRangeIn, CreateIn, EntryOut, FallocateIn, FileLock, GetXattrIn, InHeader, LK_FLOCK, LinkIn, LkIn,
+        LseekIn, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn, SetAttrIn, SetXattrIn, WriteIn, opcode, set,
     },
     protocol::{
         frame::{self, Kind},
@@ -740,6 +740,32 @@ fn a_program_that_a_guest_has_changed_has_no_set_id_bits_whatever_the_guest_says
     })
     .join()
     .unwrap();
+}
+
+#[test]
+fn nothing_is_read_or_written_beyond_where_files_end() {
+    let (_all, shared) = beside_a_secret();
+    let host = host(&shared);
+    let mut guest = Liar::new(&host);
+    let directory = guest.lookup(ROOT, "d").unwrap();
+    let file = guest.lookup(directory, "f").unwrap();
+    let fh = guest.open(file, libc::O_RDWR).unwrap();
+    for offset in [u64::MAX, u64::MAX - 3, 1 << 63] {
+        assert_eq!(guest.write(file, fh, offset, b"wrong"), Err(Errno::INVAL), "{offset}");
+        let read = ReadIn { fh, offset, size: 100, ..ReadIn::default() };
+        assert_eq!(guest.ask(opcode::READ, file, &[read.as_bytes()]), Err(Errno::INVAL), "{offset}");
+        let allocate = FallocateIn { fh, offset, length: u64::MAX, ..FallocateIn::default() };
+        assert!(guest.ask(opcode::FALLOCATE, file, &[allocate.as_bytes()]).is_err(), "{offset}");
+        let seek = LseekIn { fh, offset, whence: libc::SEEK_DATA as u32, padding: 0 };
+        assert!(guest.ask(opcode::LSEEK, file, &[seek.as_bytes()]).is_err(), "{offset}");
+        for (off_in, off_out) in [(offset, 0), (0, offset)] {
+            let (fh_in, fh_out) = (fh, fh);
+            let copy = CopyFileRangeIn { fh_in, off_in, node_out: file, fh_out, off_out, len: u64::MAX, flags: 0 };
+            assert!(guest.ask(opcode::COPY_FILE_RANGE, file, &[copy.as_bytes()]).is_err(), "{copy:?}");
+        }
+    }
+    assert!(guest.write(file, fh, i64::MAX as u64, b"wrong").is_err());
+    assert_eq!(fs::read(shared.join("d/f")).unwrap(), b"shared");
 }
 
 /// A guest's kernel checks no permission once it has asked for a file to be made. It does when it has looked up one that is there.

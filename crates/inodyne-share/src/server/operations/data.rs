@@ -46,6 +46,7 @@ impl Call<'_> {
     }
 
     pub(super) fn read(&mut self, ask: &ReadIn) -> Result<(), Errno> {
+        check_offset(ask.offset)?;
         let file = self.host.handles.get(self.guest.id, ask.fh)?;
         self.reply.fill((ask.size as usize).min(MOST_DATA), |buffer| {
             let mut filled = 0;
@@ -63,6 +64,7 @@ impl Call<'_> {
     }
 
     pub(super) fn write(&mut self, ask: &WriteIn, data: &[u8]) -> Result<(), Errno> {
+        check_offset(ask.offset)?;
         let file = self.host.handles.get(self.guest.id, ask.fh)?;
         if ask.write_flags & WRITE_KILL_SUIDGID != 0 {
             self.strip_set_ids(&file.file)?;
@@ -148,4 +150,9 @@ impl Call<'_> {
         self.reply.put(&WriteOut { size: copied as u32, padding: 0 });
         Ok(())
     }
+}
+
+/// Nothing is beyond this in any file. The kernel would take some of these for negative numbers, and -1 for wherever the descriptor is.
+fn check_offset(offset: u64) -> Result<(), Errno> {
+    i64::try_from(offset).map(drop).map_err(|_| Errno::INVAL)
 }
