@@ -15,6 +15,7 @@ use ring::{
     rand::SystemRandom,
     signature::{Ed25519KeyPair, KeyPair},
 };
+use rustix::process::geteuid;
 
 use crate::ShareError;
 
@@ -43,9 +44,19 @@ impl PublicKey {
     /// All keys in a file, one per line; empty lines and those that begin with `#` are ignored.
     ///
     /// # Errors
-    /// The file cannot be read, or a line is not a key.
+    /// The file cannot be read, somebody other than root and this process's user may change it, or a line is not a key.
     pub fn all_in(path: &Path) -> Result<Vec<Self>, ShareError> {
-        let text = fs::File::open(path).and_then(read).map_err(|error| ShareError::key_file(path, error))?;
+        let failed = |error: io::Error| ShareError::key_file(path, error);
+        let file = fs::File::open(path).map_err(failed)?;
+        let about = file.metadata().map_err(failed)?;
+        let refused = |problem| Err(ShareError::key_file(path, problem));
+        if about.mode() & 0o022 != 0 {
+            return refused("others may change it: chmod go-w");
+        }
+        if ![0, geteuid().as_raw()].contains(&about.uid()) {
+            return refused("another user owns it, and may change it: chown it to root or whoever serves");
+        }
+        let text = read(file).map_err(failed)?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         lines.map(|line| line.parse().map_err(|problem: String| ShareError::key_file(path, problem))).collect()
     }
@@ -209,6 +220,27 @@ mod tests {
         assert_eq!(PublicKey::all_in(&path).unwrap(), [key, key]);
         fs::write(&path, "0123").unwrap();
         assert!(PublicKey::all_in(&path).unwrap_err().to_string().contains("'0123' is not a public key"));
+    }
+
+    /// Whoever may change it lets in whom they like.
+    #[test]
+    fn lists_that_others_may_change_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("allowed");
+        let key = PublicKey([7; 32]);
+        fs::write(&path, format!("{key}\n")).unwrap();
+        for mode in [0o664, 0o646, 0o620] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let refused = PublicKey::all_in(&path).unwrap_err().to_string();
+            assert!(refused.contains("chmod go-w"), "{mode:o}: {refused}");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(PublicKey::all_in(&path).unwrap(), [key]);
+        // Only root can give it away.
+        if std::os::unix::fs::chown(&path, Some(7), None).is_ok() {
+            let refused = PublicKey::all_in(&path).unwrap_err().to_string();
+            assert!(refused.contains("another user owns it"), "{refused}");
+        }
     }
 
     proptest! {
