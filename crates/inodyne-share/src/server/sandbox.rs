@@ -56,12 +56,14 @@ const REFUSED: [i64; 35] = [
     libc::SYS_swapoff,
 ];
 
+/// Namespaces of its own. `packaging/systemd/inodyne-share@.service` allows these.
+const APART: UnshareFlags = UnshareFlags::NEWNET.union(UnshareFlags::NEWIPC).union(UnshareFlags::NEWUTS);
+
 /// Gives it up. Returns the names of what applies now.
 pub(super) fn enter(root: &OwnedFd) -> Vec<String> {
     let mut holds = Vec::new();
-    let apart = UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
     // SAFETY: descriptors and the working directory stay shared with other threads; nothing that Rust counts on changes.
-    if unsafe { unshare_unsafe(apart) }.is_ok() {
+    if unsafe { unshare_unsafe(APART) }.is_ok() {
         holds.push("namespaces".to_owned());
     }
     if matches!(only_beneath(root), Ok(RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced)) {
@@ -151,6 +153,16 @@ mod tests {
 
     use super::*;
     use crate::server::export::Export;
+
+    /// With any namespace less, systemd would refuse them all.
+    #[test]
+    fn the_unit_allows_the_namespaces() {
+        let unit = include_str!("../../../../packaging/systemd/inodyne-share@.service");
+        let allowed = unit.lines().find_map(|line| line.strip_prefix("RestrictNamespaces=")).unwrap();
+        let kinds = [("net", UnshareFlags::NEWNET), ("ipc", UnshareFlags::NEWIPC), ("uts", UnshareFlags::NEWUTS)];
+        let kind = |name: &str| kinds.iter().find(|(kind, _)| *kind == name).unwrap().1;
+        assert_eq!(allowed.split(' ').map(kind).collect::<UnshareFlags>(), APART, "{allowed}");
+    }
 
     /// Whatever way a mistake would take: by a path, by a link, by another process.
     #[test]
