@@ -20,7 +20,7 @@ use rustix::{
 
 use super::{
     attributes::{Owners, UNWATCHED, View, WATCHED},
-    export::Export,
+    export::{Export, stat},
     guest::Guest,
     handles::Handles,
     nodes::{GuestId, Identity, NodeId, ROOT},
@@ -144,6 +144,15 @@ impl Host {
     pub fn find(&self, node: NodeId) -> Result<Arc<OwnedFd>, Errno> {
         // A file that is open may have no name any more.
         self.handles.of_node(node).map_or_else(|| self.export.find(node), Ok)
+    }
+
+    /// The same for what leads to the file anew: opening it, or another name. A file that is open stays so where it was moved out of the shared
+    /// directory, but is not found any more; one that has no name at all is nowhere else.
+    pub fn find_inside(&self, node: NodeId) -> Result<Arc<OwnedFd>, Errno> {
+        self.export.find(node).or_else(|errno| {
+            let open = self.handles.of_node(node).ok_or(errno)?;
+            if stat(&open)?.stx_nlink == 0 { Ok(open) } else { Err(errno) }
+        })
     }
 
     /// How a guest with this user and group sees attributes.

@@ -56,7 +56,7 @@ impl Host {
         if self.options.read_only && flags != OFlags::RDONLY {
             return Err(Errno::ROFS);
         }
-        let file = self.export.open(&*self.find(node)?, flags)?;
+        let file = self.export.open(&*self.find_inside(node)?, flags)?;
         self.handles.put(guest.id, handle, node, file)
     }
 }

@@ -785,3 +785,27 @@ fn a_file_that_is_there_is_not_opened_in_place_of_a_new_one() {
     assert_eq!((host.handles.count(), host.export.nodes().count()), (0, 1));
     assert_eq!(fs::read(shared.join("private")).unwrap(), b"private");
 }
+
+/// What a guest has open stays open, but leads nobody to the file anew: not even that guest.
+#[test]
+fn a_file_that_was_moved_out_is_neither_opened_again_nor_linked() {
+    let (all, shared) = beside_a_secret();
+    let host = host(&shared);
+    let mut guest = Liar::new(&host);
+    let directory = guest.lookup(ROOT, "d").unwrap();
+    let file = guest.lookup(directory, "f").unwrap();
+    let fh = guest.open(file, libc::O_RDWR).unwrap();
+    fs::rename(shared.join("d/f"), all.path().join("moved")).unwrap();
+    host.export.drop_all_descriptors();
+    assert_eq!(guest.open(file, libc::O_RDWR), Err(Errno::STALE));
+    let link = LinkIn { old_node: file };
+    assert_eq!(guest.ask(opcode::LINK, directory, &[link.as_bytes(), b"link\0"]), Err(Errno::STALE));
+    let empty = SetAttrIn { valid: set::SIZE, ..SetAttrIn::default() };
+    assert_eq!(guest.ask(opcode::SETATTR, file, &[empty.as_bytes()]), Err(Errno::STALE));
+    assert_eq!(guest.read(file, fh).unwrap(), b"shared");
+
+    // A file that has no name is nowhere else.
+    fs::remove_file(all.path().join("moved")).unwrap();
+    let again = guest.open(file, libc::O_RDONLY).unwrap();
+    assert_eq!(guest.read(file, again).unwrap(), b"shared");
+}

@@ -58,7 +58,7 @@ impl Call<'_> {
         if has(set::SIZE) {
             match &open {
                 Some(open) => ftruncate(&*open.file, ask.size)?,
-                None => ftruncate(&self.host.export.open(&found, OFlags::WRONLY)?, ask.size)?,
+                None => ftruncate(&self.host.export.open(&*self.host.find_inside(node)?, OFlags::WRONLY)?, ask.size)?,
             }
         }
         if has(set::MODE) {

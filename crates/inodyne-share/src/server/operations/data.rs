@@ -25,7 +25,7 @@ impl Call<'_> {
     /// Opens the file of a node and answers with its handle. Whether data is appended, and how far it must have got when a write
     /// is answered, comes with each write.
     pub(super) fn open_node(&mut self, node: NodeId, ask: &OpenIn) -> Result<(), Errno> {
-        let found = self.host.find(node)?;
+        let found = self.host.find_inside(node)?;
         let asked = OFlags::from_bits_retain(ask.flags);
         let file = self.host.export.open(&found, asked & OFlags::ACCMODE)?;
         if asked.contains(OFlags::TRUNC) {

@@ -202,7 +202,7 @@ impl Call<'_> {
     }
 
     pub(super) fn link(&mut self, old: NodeId, name: &CStr) -> Result<(), Errno> {
-        let file = self.host.find(old)?;
+        let file = self.host.find_inside(old)?;
         let directory = self.host.export.find(self.header.node)?;
         linkat(self.host.export.own(), Export::link(&file), &*directory, name, AtFlags::SYMLINK_FOLLOW)?;
         self.put_entry(self.header.node, &directory, name)?;
