@@ -23,6 +23,7 @@ use rustix::process::umask;
 
 use super::{
     Stream,
+    alone::Alone,
     serial::Port,
     socket::Socket,
     tls::{self, HostSide},
@@ -127,6 +128,7 @@ impl Listener {
         }
         match (address, &admitted.keys) {
             (Address::Unix(path) | Address::Serial(path) | Address::VhostUser(path), None) => {
+                let alone = Alone::with(path).map_err(failed)?;
                 let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
                 let is_left = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
                 if is_socket && UnixStream::connect(path).is_err_and(is_left) {
@@ -136,6 +138,7 @@ impl Listener {
                 let before = umask(rustix::fs::Mode::from_raw_mode(0o177));
                 let listener = UnixListener::bind(path);
                 umask(before);
+                drop(alone);
                 let listener = listener.map_err(failed)?;
                 // The guard works in another directory.
                 let path = path::absolute(path).map_err(failed)?;
@@ -146,6 +149,8 @@ impl Listener {
                 };
                 let ours = inode(&path);
                 let guard = Guard::start(|| {
+                    // The next host may be about to replace it.
+                    let _alone = Alone::with(&path);
                     if inode(&path) == ours {
                         let _ = fs::remove_file(&path);
                     }

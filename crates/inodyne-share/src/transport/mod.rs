@@ -3,6 +3,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `meet` | addresses: listening and connecting |
+//! | `alone` | who may replace a socket that is left |
 //! | `socket` | streams that are sockets |
 //! | `vsock` | sockets between virtual machines and their host |
 //! | `serial` | connections over a serial port |
@@ -11,6 +12,7 @@
 //! | `inbox` | reading frames |
 //! | `outbox` | writing frames without ever waiting for whoever reads them |
 
+mod alone;
 mod inbox;
 mod meet;
 mod outbox;
