@@ -42,30 +42,30 @@ pub fn write_whole(
     access: Access,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let path = &behind_links(path)?;
-    let before = std::fs::metadata(path).ok();
-    if is_kept(path, before.as_ref()) {
-        check_kept(path, &std::fs::metadata(path)?)?;
-        let kept = open_kept(path)?;
+    let goal = behind_links(path)?;
+    let before = goal.found();
+    if let Some(found) = before.as_ref().filter(|found| goal.is_kept(found)) {
+        goal.check_kept(found)?;
+        let kept = goal.open_kept()?;
         // What was opened may be another one than what was looked at.
-        check_kept(path, &kept.metadata()?)?;
+        goal.check_kept(&kept.metadata()?)?;
         return fill(kept, write).map(|_| ());
     }
+    let path = &goal.path;
     let beside = name_beside(path);
-    let (file, named) = create(path, &beside, access)?;
+    // Whether what has that name is ours.
+    let (file, mut named) = create(path, &beside, access)?;
     let written = give(&file, before.as_ref()).and_then(|()| fill(file, write)).and_then(|file| {
-        if named {
-            return std::fs::rename(&beside, path);
-        }
-        match link(&file, path) {
-            Err(Errno::EXIST) => {
-                link(&file, &beside)?;
-                std::fs::rename(&beside, path)
+        if !named {
+            match link(&file, path) {
+                Err(Errno::EXIST) => link(&file, &beside)?,
+                linked => return Ok(linked?),
             }
-            linked => Ok(linked?),
+            named = true;
         }
+        std::fs::rename(&beside, path)
     });
-    if written.is_err() {
+    if written.is_err() && named {
         // It is useless. If it does not even exist, that is not a second error.
         let _ = std::fs::remove_file(&beside);
     }
@@ -77,11 +77,11 @@ pub fn write_whole(
 /// # Errors
 /// It could not be written.
 pub fn check_writable(path: &Path) -> io::Result<()> {
-    let path = &behind_links(path)?;
-    if is_kept(path, std::fs::metadata(path).ok().as_ref()) {
+    let goal = behind_links(path)?;
+    let path = &goal.path;
+    if let Some(found) = goal.found().filter(|found| goal.is_kept(found)) {
         // Opening a pipe would block until it has a reader.
-        let found = std::fs::metadata(path)?;
-        check_kept(path, &found)?;
+        goal.check_kept(&found)?;
         return match found.is_dir() {
             true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
             false => Ok(rustix::fs::access(path, Permission::WRITE_OK)?),
@@ -92,15 +92,25 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     if named { std::fs::remove_file(beside) } else { Ok(()) }
 }
 
-/// Where a path leads: the last component of the result is not a link, except one of the kernel's to a file that a process has open.
-fn behind_links(path: &Path) -> io::Result<PathBuf> {
+/// Where a path leads.
+struct Goal {
+    /// Its last component was not a link, except one of the kernel's.
+    path: PathBuf,
+    /// Whether it is the kernel's link to a file that a process has open. Any other link has been put there since, and is not followed.
+    is_open: bool,
+}
+
+/// Follows the links at a path one by one.
+fn behind_links(path: &Path) -> io::Result<Goal> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         let opened = rustix::fs::openat(CWD, &path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
         // Nothing is there yet, or it is an error that will be reported on writing.
-        let Ok(link) = opened.map(File::from) else { return Ok(path) };
-        if !link.metadata()?.is_symlink() || rustix::fs::fstatfs(&link)?.f_type == PROC_SUPER_MAGIC {
-            return Ok(path);
+        let Ok(link) = opened.map(File::from) else { return Ok(Goal { path, is_open: false }) };
+        let is_link = link.metadata()?.is_symlink();
+        let is_open = is_link && is_in_proc(&link)?;
+        if is_open || !is_link {
+            return Ok(Goal { path, is_open });
         }
         let directory = directory_of(&path);
         if !may_follow(&link.metadata()?, &std::fs::metadata(directory)?) {
@@ -112,6 +122,11 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
     Err(Errno::LOOP.into())
 }
 
+/// Whether it is the kernel's, where nobody can make anything.
+fn is_in_proc(opened: impl AsFd) -> io::Result<bool> {
+    Ok(rustix::fs::fstatfs(opened)?.f_type == PROC_SUPER_MAGIC)
+}
+
 /// Where anyone may create links, other users' links are not followed, whatever fs.protected_symlinks is set to: they could lead root anywhere.
 fn may_follow(link: &Metadata, directory: &Metadata) -> bool {
     const FOR_EVERYBODY: u32 = 0o1002;
@@ -119,35 +134,55 @@ fn may_follow(link: &Metadata, directory: &Metadata) -> bool {
     !is_for_everybody || [rustix::process::geteuid().as_raw(), directory.uid()].contains(&link.uid())
 }
 
-/// Whether it is written to in place: it is not a regular file, or it is one that a process has open.
-fn is_kept(path: &Path, found: Option<&Metadata>) -> bool {
-    found.is_some_and(|found| !found.is_file() || path.is_symlink())
-}
-
-/// Refuses another user's pipe where anyone may create files: whoever made it would read what is written.
-fn check_kept(path: &Path, found: &Metadata) -> io::Result<()> {
-    // The kernel's link to a file that a process has open.
-    let is_open = path.is_symlink();
-    let is_of_caller = owner().is_some_and(|(uid, _)| uid == found.uid());
-    if is_open || is_of_caller || may_follow(found, &std::fs::metadata(directory_of(path))?) {
-        return Ok(());
+impl Goal {
+    /// What is there.
+    fn found(&self) -> Option<Metadata> {
+        if self.is_open { self.path.metadata().ok() } else { self.path.symlink_metadata().ok() }
     }
-    Err(io::ErrorKind::PermissionDenied.into())
-}
 
-fn open_kept(path: &Path) -> io::Result<File> {
-    let descriptors = std::fs::canonicalize(DESCRIPTORS).ok();
-    let is_own = descriptors.is_some() && directory_of(path).canonicalize().ok() == descriptors;
-    // These keep their own file offset and append mode.
-    let own = match path.file_name().and_then(|name| name.to_str()).filter(|_| is_own) {
-        Some("1") => Some(io::stdout().as_fd().try_clone_to_owned()?),
-        Some("2") => Some(io::stderr().as_fd().try_clone_to_owned()?),
-        _ => None,
-    };
-    match own {
-        Some(own) => Ok(File::from(own)),
+    /// Whether it is written to in place: it is not a regular file, or it is one that a process has open.
+    fn is_kept(&self, found: &Metadata) -> bool {
+        self.is_open || !found.is_file()
+    }
+
+    /// Refuses another user's pipe where anyone may create files: whoever made it would read what is written. And what is not written in
+    /// place, but was put where something else has been.
+    fn check_kept(&self, found: &Metadata) -> io::Result<()> {
+        if self.is_open {
+            return Ok(());
+        }
+        let is_replaced = found.is_file() || found.is_symlink();
+        let is_of_caller = owner().is_some_and(|(uid, _)| uid == found.uid());
+        if !is_replaced && (is_of_caller || may_follow(found, &std::fs::metadata(directory_of(&self.path))?)) {
+            return Ok(());
+        }
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    fn open_kept(&self) -> io::Result<File> {
+        if !self.is_open {
+            let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            return Ok(rustix::fs::openat(CWD, &self.path, flags, Mode::empty())?.into());
+        }
+        let directory = directory_of(&self.path);
+        let descriptors = std::fs::canonicalize(DESCRIPTORS).ok();
+        let is_own = descriptors.is_some() && directory.canonicalize().ok() == descriptors;
+        let name = self.path.file_name().unwrap_or_default();
+        // These keep their own file offset and append mode.
+        match name.to_str().filter(|_| is_own) {
+            Some("1") => return Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
+            Some("2") => return Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
+            _ => {}
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(CWD, directory, flags, Mode::empty())?;
+        // The way there may lead elsewhere by now.
+        if !is_in_proc(&directory)? {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         // What a shell has already written through the descriptor is kept.
-        None => OpenOptions::new().write(true).append(path.is_symlink()).open(path),
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&directory, name, flags, Mode::empty())?.into())
     }
 }
 
@@ -320,6 +355,41 @@ mod tests {
             std::fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
             check_writable(&pipe).unwrap();
         }
+    }
+
+    /// It is put there once `behind_links` has looked.
+    #[test]
+    fn a_link_that_is_put_there_later_is_not_followed() {
+        let scratch = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(scratch.path(), Permissions::from_mode(0o1777)).unwrap();
+        let [file, path] = ["file", "link"].map(|name| scratch.path().join(name));
+        std::fs::write(&file, "kept").unwrap();
+        let goal = behind_links(&path).unwrap();
+        std::os::unix::fs::symlink(&file, &path).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::lchown(&path, Some(65534), None).unwrap();
+        }
+        let found = goal.found().unwrap();
+        assert!(found.is_symlink() && goal.is_kept(&found));
+        assert_eq!(goal.check_kept(&found).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert!(goal.open_kept().is_err());
+        // A name of the file itself, in place of a pipe.
+        assert!(goal.check_kept(&file.metadata().unwrap()).is_err());
+        // And where the kernel's link was, behind a directory that leads elsewhere now.
+        assert!(Goal { path, is_open: true }.open_kept().is_err());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
+    }
+
+    #[test]
+    fn a_file_beside_that_is_not_ours_stays() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("file");
+        std::fs::write(&path, "kept").unwrap();
+        std::fs::write(name_beside(&path), "another's").unwrap();
+        let written = write_whole(&path, Access::ByUmask, |out| out.write_all(b"new"));
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(name_beside(&path)).unwrap(), "another's");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
     }
 
     #[test]
