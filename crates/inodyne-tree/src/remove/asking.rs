@@ -102,7 +102,7 @@ impl Walk<'_> {
             let stat = statat(&*descriptor, name, AtFlags::SYMLINK_NOFOLLOW)?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 let node = match operand {
-                    Some(slash) => Node::operand(parent, name.into(), 0, slash),
+                    Some(slash) => Node::operand(parent, name.into(), 0, slash, None),
                     None => Node::child(parent, name, 0),
                 };
                 self.directory(&descriptor, &stat, node);

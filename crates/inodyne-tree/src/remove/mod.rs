@@ -26,6 +26,7 @@ mod strategy;
 mod trash;
 
 use std::{
+    collections::BTreeMap,
     ffi::{CString, OsStr, OsString},
     os::unix::ffi::OsStrExt,
     sync::{Arc, atomic::Ordering},
@@ -39,7 +40,12 @@ use rustix::{fs::AtFlags, io::Errno};
 pub use strategy::Strategy;
 pub use trash::{remove_aside, remove_left_behind};
 
-use self::{engine::Engine, node::Node, open::Crossing, strategy::Plan};
+use self::{
+    engine::Engine,
+    node::Node,
+    open::{Crossing, Identity},
+    strategy::Plan,
+};
 
 /// How to delete.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +74,17 @@ pub fn remove(
     control: &Control,
     observer: &dyn Observer,
 ) -> RemoveReport {
+    remove_known(operands, &BTreeMap::new(), options, control, observer)
+}
+
+/// Like [`remove`], but an operand for which there is an identity is only removed if it is still that directory.
+fn remove_known(
+    operands: &[OsString],
+    known: &BTreeMap<OsString, Identity>,
+    options: &RemoveOptions,
+    control: &Control,
+    observer: &dyn Observer,
+) -> RemoveReport {
     let started = Instant::now();
     let mut report = RemoveReport::empty(options.dry_run);
     let before = (control.files(), control.directories(), control.failures(), control.allocated_bytes());
@@ -77,7 +94,7 @@ pub fn remove(
         let device = device(first);
         let together = rest.iter().position(|operand| self::device(operand) != device).unwrap_or(rest.len());
         let (now, later) = rest.split_at(together.max(1));
-        remove_on_one_file_system(now, options, control, observer, &mut report);
+        remove_on_one_file_system(now, known, options, control, observer, &mut report);
         rest = later;
     }
     report.files = control.files() - before.0;
@@ -94,6 +111,7 @@ fn device(operand: &OsStr) -> Option<u64> {
 
 fn remove_on_one_file_system(
     operands: &[OsString],
+    known: &BTreeMap<OsString, Identity>,
     options: &RemoveOptions,
     control: &Control,
     observer: &dyn Observer,
@@ -106,7 +124,10 @@ fn remove_on_one_file_system(
         let same = base.take().filter(|base| base.name.to_bytes() == prefix);
         let place = base.insert(same.unwrap_or_else(|| Node::base(prefix)));
         match CString::new(name) {
-            Ok(name) if !name.is_empty() => nodes.push(Node::operand(place, name, number, !slashes.is_empty())),
+            Ok(name) if !name.is_empty() => {
+                let only = known.get(operand).copied();
+                nodes.push(Node::operand(place, name, number, !slashes.is_empty(), only));
+            }
             _ => {
                 control.failures.fetch_add(1, Ordering::Relaxed);
                 observer.failed(&Failure { path: operand, reason: Reason::Refused(Errno::INVAL) });

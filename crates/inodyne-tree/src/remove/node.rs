@@ -46,6 +46,8 @@ pub(super) struct Operand {
     pub number: usize,
     /// Messages about the operand itself repeat the slash that the user wrote.
     slash: bool,
+    /// The only directory that is meant, where not just any of that name is.
+    only: Option<Identity>,
 }
 
 /// What is known of a directory's descriptor.
@@ -65,10 +67,10 @@ impl Node {
         Arc::new(Self::new(None, name, 0, None, Slot::Path(path)))
     }
 
-    /// An operand in its base, the `number`th. `slash` if the user wrote one after it.
-    pub fn operand(base: &Arc<Self>, name: CString, number: usize, slash: bool) -> Arc<Self> {
+    /// An operand in its base, the `number`th. `slash` if the user wrote one after it; `only` if it must be that directory.
+    pub fn operand(base: &Arc<Self>, name: CString, number: usize, slash: bool, only: Option<Identity>) -> Arc<Self> {
         base.expect(1);
-        Arc::new(Self::new(Some(base.clone()), name, 0, Some(Operand { number, slash }), Slot::Unopened))
+        Arc::new(Self::new(Some(base.clone()), name, 0, Some(Operand { number, slash, only }), Slot::Unopened))
     }
 
     /// A directory that was seen in `parent`, which waits for it from now on.
@@ -124,7 +126,16 @@ impl Node {
     pub fn open_in(&self, parent: &OwnedFd, crossing: Crossing) -> Result<OwnedFd, Errno> {
         // Whoever names a mount point as an operand means what is mounted there.
         let crossing = if self.operand.is_some() { Crossing::Allowed } else { crossing };
-        open::directory(parent, &self.name, crossing)
+        let opened = open::directory(parent, &self.name, crossing)?;
+        match self.only() {
+            Some(only) if !only.is_of(&opened)? => Err(Errno::STALE),
+            _ => Ok(opened),
+        }
+    }
+
+    /// The only directory that is meant, of any with its name.
+    pub fn only(&self) -> Option<Identity> {
+        self.operand?.only
     }
 
     /// Keeps a descriptor that was just opened.

@@ -97,6 +97,11 @@ impl Engine<'_> {
                 self.fail(node, None, Reason::OtherDevice);
                 Outcome::Stays
             }
+            // Another directory has its name now, which stays even if it is empty.
+            Errno::STALE if node.only().is_some() => {
+                self.refuse(node, None, errno);
+                Outcome::Stays
+            }
             // An empty directory need not be readable to be removed.
             errno => {
                 let removed = if self.dry_run { Err(errno) } else { self.remove_directory(worker, node, parent) };

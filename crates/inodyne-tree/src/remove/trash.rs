@@ -6,13 +6,14 @@
 //!
 //! Whoever may write to that place can give any directory such a name, but not put a `trash` into a private directory of
 //! somebody else's. So only a private directory of the user's with a `trash` in it is taken for what was left; `trash`
-//! itself is there until all else is gone.
+//! itself is there until all else is gone. And since they can also give that name to another directory at any moment, only the one that
+//! was looked at, or made, is deleted.
 //!
 //! A mount below an operand would be renamed with it: out of its user's sight, to where everything is deleted. So such an operand is
 //! deleted where it is, and nothing that is mounted in what was moved aside is emptied, whatever the options say.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ffi::{CStr, CString, OsStr, OsString},
     os::{
         fd::OwnedFd,
@@ -34,8 +35,8 @@ use super::{
     Control, Observer, RemoveOptions, RemoveReport,
     mounts::MountPoints,
     node::split_operand,
-    open::{self, Crossing},
-    remove,
+    open::{self, Crossing, Identity},
+    remove, remove_known,
 };
 use crate::descriptors::descriptor_budget;
 
@@ -55,7 +56,7 @@ pub fn remove_aside(
     // Each place keeps a lock open while its trees are deleted.
     let most_places = descriptor_budget() / 4;
     let mounts = MountPoints::now();
-    let (mut moved, mut trees) = (Vec::new(), Vec::new());
+    let (mut moved, mut trees) = (BTreeMap::new(), Vec::new());
     let mut locked = Vec::new();
     let mut place: Option<Aside> = None;
     for operand in operands {
@@ -72,18 +73,19 @@ pub fn remove_aside(
         }
     }
     locked.extend(place.and_then(Aside::locked));
-    moved.extend(locked.iter().map(|(path, _)| path.clone()));
+    moved.extend(locked.iter().map(|(path, identity, _)| (path.clone(), *identity)));
     remove_moved(&moved, options, control, observer).and(remove(&trees, options, control, observer))
 }
 
 /// Removes what was moved aside.
 fn remove_moved(
-    trees: &[OsString],
+    trees: &BTreeMap<OsString, Identity>,
     options: &RemoveOptions,
     control: &Control,
     observer: &dyn Observer,
 ) -> RemoveReport {
-    remove(trees, &RemoveOptions { cross_mounts: false, ..options.clone() }, control, observer)
+    let operands: Vec<_> = trees.keys().cloned().collect();
+    remove_known(&operands, trees, &RemoveOptions { cross_mounts: false, ..options.clone() }, control, observer)
 }
 
 /// Removes what earlier runs of [`remove_aside`] left beside these operands, which need not be there any more.
@@ -95,7 +97,7 @@ pub fn remove_left_behind(
 ) -> RemoveReport {
     let places: BTreeSet<_> = operands.iter().map(|operand| split_operand(operand.as_bytes()).0).collect();
     let open = places.into_iter().filter_map(|prefix| Aside::open(prefix).ok());
-    let trees: Vec<_> = open.flat_map(|place| place.abandoned()).collect();
+    let trees = open.flat_map(|place| place.abandoned()).collect();
     remove_moved(&trees, options, control, observer)
 }
 
@@ -109,6 +111,7 @@ struct Aside {
 /// A directory that was made for operands.
 struct Made {
     name: CString,
+    identity: Identity,
     inner: OwnedFd,
     lock: OwnedFd,
 }
@@ -154,10 +157,11 @@ impl Aside {
         let filled = open::directory(&self.parent, &name, Crossing::Refused).and_then(|directory| {
             flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
             mkdirat(&directory, INNER, Mode::RWXU)?;
-            Ok((open::directory(&directory, INNER, Crossing::Refused)?, directory))
+            let inner = open::directory(&directory, INNER, Crossing::Refused)?;
+            Ok((Identity::of(&directory)?, inner, directory))
         });
         match filled {
-            Ok((inner, lock)) => Ok(Made { name, inner, lock }),
+            Ok((identity, inner, lock)) => Ok(Made { name, identity, inner, lock }),
             Err(errno) => {
                 self.remove_empty(&name);
                 Err(errno)
@@ -172,9 +176,9 @@ impl Aside {
     }
 
     /// What was made, if anything, and the lock on it.
-    fn locked(self) -> Option<(OsString, OwnedFd)> {
+    fn locked(self) -> Option<(OsString, Identity, OwnedFd)> {
         let path = self.made.as_ref().map(|made| self.path_of(&made.name))?;
-        self.made.map(|made| (path, made.lock))
+        self.made.map(|made| (path, made.identity, made.lock))
     }
 
     fn path_of(&self, name: &CStr) -> OsString {
@@ -182,25 +186,73 @@ impl Aside {
     }
 
     /// Places like this one whose maker is gone.
-    fn abandoned(&self) -> Vec<OsString> {
+    fn abandoned(&self) -> Vec<(OsString, Identity)> {
         let Ok(entries) = Dir::read_from(&self.parent) else { return Vec::new() };
         let names = entries.flatten().map(|entry| entry.file_name().to_owned());
         let ours = names.filter(|name| name.to_bytes().starts_with(PREFIX.as_bytes()));
-        ours.filter(|name| self.is_abandoned(name).unwrap_or(false)).map(|name| self.path_of(&name)).collect()
+        let identified = |name: CString| Some((self.path_of(&name), self.if_abandoned(&name).ok()??));
+        ours.filter_map(identified).collect()
     }
 
-    fn is_abandoned(&self, name: &CStr) -> Result<bool, Errno> {
+    /// Which directory it is, if its maker is gone.
+    fn if_abandoned(&self, name: &CStr) -> Result<Option<Identity>, Errno> {
         let directory = open::directory(&self.parent, name, Crossing::Refused)?;
         let stat = fstat(&directory)?;
         if stat.st_uid != geteuid().as_raw() || stat.st_mode & 0o777 != 0o700 {
-            return Ok(false);
+            return Ok(None);
         }
         // The lock ends with this descriptor. Two runs that find the same place both delete it, which does no harm.
         flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
         let has_trash = open::directory(&directory, INNER, Crossing::Refused).is_ok();
         if !has_trash {
             self.remove_empty(name);
+            return Ok(None);
         }
-        Ok(has_trash)
+        Identity::of(&directory).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, DirBuilder},
+        os::unix::fs::DirBuilderExt,
+        path::Path,
+    };
+
+    use super::*;
+    use crate::Failure;
+
+    struct Nobody;
+
+    impl Observer for Nobody {
+        fn failed(&self, _: &Failure<'_>) {}
+    }
+
+    fn made(path: &Path) {
+        DirBuilder::new().recursive(true).mode(0o700).create(path.join("trash")).expect("made");
+        fs::write(path.join("trash/file"), "").expect("written");
+    }
+
+    /// Whoever owns the place can do that between the look and the delete.
+    #[test]
+    fn a_directory_that_takes_the_name_of_what_was_left_stays() {
+        let scratch = tempfile::tempdir().expect("a temporary directory");
+        let path = |name: &str| scratch.path().join(name);
+        let left = path(".inodyne-trash-1-a");
+        made(&left);
+        let place = Aside::open(path("").as_os_str().as_bytes()).expect("opened");
+        let remove = |trees: &BTreeMap<_, _>| remove_moved(trees, &RemoveOptions::default(), &Control::new(), &Nobody);
+        let trees = place.abandoned().into_iter().collect();
+        fs::rename(&left, path("elsewhere")).expect("renamed");
+        fs::create_dir(&left).expect("made");
+        assert_eq!(remove(&trees).failures, 1, "even an empty one");
+        made(&left);
+        assert_eq!(remove(&trees).failures, 1);
+        assert!(left.join("trash/file").exists() && path("elsewhere/trash/file").exists());
+        fs::remove_dir_all(&left).expect("removed");
+        fs::rename(path("elsewhere"), &left).expect("renamed");
+        assert_eq!(remove(&trees).failures, 0);
+        assert_eq!(fs::read_dir(scratch.path()).expect("there").count(), 0);
     }
 }
