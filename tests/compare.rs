@@ -331,18 +331,22 @@ fn what_cannot_be_kept_is_told() {
     let _machine = machine();
     let scratch = scratch();
     let gone = scratch.path().join("gone");
-    fs::create_dir(&gone).expect("made");
     let remove = format!("rm -rf {}", gone.display());
-    let commands = ["-c", &remove, "-c", "true", "-n", "3", "--traced", "0", "-o"];
-    let outcome = compared(&[&commands[..], &[&gone.join("kept.inodyne").display().to_string()]].concat());
-    let outcome = outcome.ended_with(3);
-    assert!(outcome.stderr.contains("kept.inodyne: No such file"), "{}", outcome.stderr);
-    let runs = outcome.recording().runs.len();
-    assert_eq!(runs, 6);
-    // It is somewhere else, whole.
-    let (_, elsewhere) = outcome.stderr.trim_end().rsplit_once("the recording is in ").expect("it says where");
-    assert_eq!(load(Path::new(elsewhere)).expect("a recording").runs.len(), runs);
-    fs::remove_file(elsewhere).expect("it is there");
+    let commands = ["-c", &remove, "-c", "true", "-n", "3", "--traced", "0"];
+    let file = |name: &str| gone.join(name).display().to_string();
+    let (kept, page) = (file("kept.inodyne"), file("x.html"));
+    for files in [&["-o", &kept][..], &["-o", &kept, "--report", &page]] {
+        fs::create_dir(&gone).expect("made");
+        let outcome = compared(&[&commands[..], files].concat()).ended_with(3);
+        assert!(outcome.stderr.contains("kept.inodyne: No such file"), "{}", outcome.stderr);
+        assert_eq!(outcome.stderr.contains("x.html: No such file"), files.len() > 2, "{}", outcome.stderr);
+        let runs = outcome.recording().runs.len();
+        assert_eq!(runs, 6);
+        // It is somewhere else, whole.
+        let (_, elsewhere) = outcome.stderr.trim_end().rsplit_once("the recording is in ").expect("it says where");
+        assert_eq!(load(Path::new(elsewhere)).expect("a recording").runs.len(), runs);
+        fs::remove_file(elsewhere).expect("it is there");
+    }
 }
 
 /// What the first run reads the second would miss: so neither gets anything. And what prepares a run takes nothing from it.

@@ -205,6 +205,26 @@ fn mistakes_are_said_before_anything_happens() {
     assert!(line.contains("larger than 1 MiB"), "{line}");
 }
 
+/// The first part removes the directory of the recording.
+#[test]
+fn a_study_that_cannot_be_saved_goes_on_and_is_kept_elsewhere() {
+    let (_machine, scratch) = (machine(), scratch());
+    let gone = scratch.path().join("gone");
+    fs::create_dir(&gone).expect("made");
+    let removing = format!("sh -c 'grep -q right {{word}}/word && rm -rf {}'", gone.display());
+    let text = SMALL.replace("grep -q right {word}/word", &removing);
+    let file = small(scratch.path(), &text, "echo right >word\n");
+    let mut command = study(&["run", &file, "--format", "json", "-o"]);
+    command.arg(gone.join("x.inodyne")).env("XDG_CACHE_HOME", scratch.path());
+    let outcome = run(&mut command).ended_with(3);
+    let runs = outcome.recording().runs.len();
+    assert_eq!(runs, 2 * 3 + 2 * 2, "both parts");
+    let (_, elsewhere) = outcome.stderr.trim_end().rsplit_once("the recording is in ").expect("it says where");
+    assert!(outcome.stderr.lines().filter(|line| line.contains("the recording is in ")).count() == 1);
+    assert_eq!(load(Path::new(elsewhere)).expect("a recording").runs.len(), runs);
+    fs::remove_file(elsewhere).expect("it is there");
+}
+
 /// What earlier parts have measured is kept when a later one is disturbed.
 #[test]
 fn an_interrupted_study_keeps_what_was_measured_and_leaves_nothing() {

@@ -66,8 +66,8 @@ pub fn run(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
     let saved = arguments.report.output.as_ref().map_or(Ok(()), |output| keep::save(&recording, output));
     // From here on, an impatient user may interrupt what is left: the report.
     forget(signals);
-    saved?;
-    keep::tell(&recording, &arguments.report, TextTo::Stdout)?;
+    // What cannot be saved can still be reported.
+    keep::tell(&recording, &arguments.report, TextTo::Stdout, saved.err())?;
     measure::trusted(&recording, &arguments.tracing)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -118,10 +118,7 @@ pub fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     keep::check(&arguments.report)?;
     run_enough(&mut experiment);
     let (measured, failure) = conditions.measure(&experiment)?;
-    keep::tell(&measured.recording, &arguments.report, TextTo::Stdout)?;
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
+    keep::tell(&measured.recording, &arguments.report, TextTo::Stdout, failure)?;
     measure::trusted(&measured.recording, &arguments.tracing)?;
     if measured.interrupted {
         return Ok(ExitStatus::Interrupted.into());

@@ -55,10 +55,9 @@ pub fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
     }
     let mut recording = imported.recording;
     inodyne_analyse::explain(&mut recording);
-    if let Some(output) = &arguments.report.output {
-        keep::save(&recording, output)?;
-    }
-    keep::tell(&recording, &arguments.report, TextTo::Stdout)?;
+    // What cannot be saved can still be reported.
+    let unsaved = arguments.report.output.as_ref().and_then(|output| keep::save(&recording, output).err());
+    keep::tell(&recording, &arguments.report, TextTo::Stdout, unsaved)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -36,12 +36,31 @@ pub fn save(recording: &Recording, path: &Path) -> Result<(), Failure> {
     inodyne_recording::save(recording, path).map_err(|error| elsewhere(recording, &error))
 }
 
+/// The failure that ends the program, of two: the earlier. The other is told at once, since it may be the one that says where the
+/// recording is.
+pub fn first(earlier: Option<Failure>, later: Option<Failure>) -> Option<Failure> {
+    if let (Some(_), Some(later)) = (&earlier, &later) {
+        crate::say::say!("inodyne: {later}");
+    }
+    earlier.or(later)
+}
+
 /// What `run`, `compare` and `study` report: a report where reports belong, and one in the file that was asked for. If one of them cannot
-/// be written and there is no recording from which it could be made again, a recording is saved then.
+/// be written and there is no recording from which it could be made again, a recording is saved then. What went wrong earlier keeps
+/// nothing from being reported.
 ///
 /// # Errors
-/// A report cannot be written.
-pub fn tell(recording: &Recording, options: &ReportOptions, text_to: TextTo) -> Result<(), Failure> {
+/// Something went wrong earlier, or a report cannot be written.
+pub fn tell(
+    recording: &Recording,
+    options: &ReportOptions,
+    text_to: TextTo,
+    earlier: Option<Failure>,
+) -> Result<(), Failure> {
+    first(earlier, reports(recording, options, text_to).err()).map_or(Ok(()), Err)
+}
+
+fn reports(recording: &Recording, options: &ReportOptions, text_to: TextTo) -> Result<(), Failure> {
     let shown = report::show(recording, options.format, Extent::new(options.section, options.verbose), text_to, None);
     shown.map_err(|failure| match &options.output {
         Some(_) => failure,

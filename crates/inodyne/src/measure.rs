@@ -58,7 +58,7 @@ impl<'a> Conditions<'a> {
     /// Nothing could be measured at all.
     pub fn measure(&self, experiment: &Experiment) -> Result<(Measured, Option<Failure>), Failure> {
         let mut measured = nothing();
-        let mut failure = self.add(experiment, &mut measured).err();
+        let failure = self.add(experiment, &mut measured).err();
         if measured.recording.runs.is_empty()
             && let Some(failure) = failure
         {
@@ -66,10 +66,8 @@ impl<'a> Conditions<'a> {
         }
         inodyne_analyse::explain(&mut measured.recording);
         // What cannot be saved can still be reported.
-        if let Some(Err(unsaved)) = self.file.map(|path| keep::save(&measured.recording, path)) {
-            failure.get_or_insert(unsaved);
-        }
-        Ok((measured, failure))
+        let unsaved = self.file.and_then(|path| keep::save(&measured.recording, path).err());
+        Ok((measured, keep::first(failure, unsaved)))
     }
 
     /// Runs the experiment, appending to what the recording already holds. Nothing is explained yet.
@@ -96,7 +94,12 @@ impl<'a> Conditions<'a> {
         let words = std::env::args_os().skip(1).chain(commands.iter().flat_map(CommandSpec::words).cloned());
         let machine =
             Machine::new(self.user.clone(), self.output, self.collector.clone(), disks::known()).sparing(words);
-        (machine, Terminal::new(self.output, self.file))
+        (machine, self.terminal())
+    }
+
+    /// What reports on an experiment, and keeps what was measured so far.
+    pub fn terminal(&self) -> Terminal {
+        Terminal::new(self.output, self.file)
     }
 }
 

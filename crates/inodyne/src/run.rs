@@ -99,15 +99,13 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     experiment.output_once = true;
     keep::check(&arguments.report)?;
     let (measured, failure) = conditions.measure(&experiment)?;
-    keep::tell(&measured.recording, &arguments.report, TextTo::Stderr)?;
+    let told = keep::tell(&measured.recording, &arguments.report, TextTo::Stderr, failure);
     let found = baseline.map(|baseline| inodyne_analyse::difference(&baseline, &measured.recording, &gates));
     let gated = found.map_or(Ok(()), |found| {
         report::difference_below(&found);
         gates::told(&found)
     });
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
+    told?;
     measure::trusted(&measured.recording, &arguments.tracing)?;
     // For a single run, the command itself says how it ended.
     if measured.interrupted && measured.exit.success() && untraced + u32::from(is_traced) > 1 {

@@ -305,16 +305,13 @@ fn finish(
     recording.tuning =
         Some(Tuning { tried: tried.collect(), best: tuned.best, complete: tuned.complete, ..tuning(arguments, base) });
     inodyne_analyse::explain(&mut recording);
-    let mut failure = tuned.failure.map(Failure::from);
     // What cannot be saved can still be reported.
     let output = arguments.report.output.as_ref().filter(|_| !is_behind);
-    if let Some(Err(unsaved)) = output.map(|output| keep::save(&recording, output)) {
-        failure.get_or_insert(unsaved);
+    let unsaved = output.and_then(|output| keep::save(&recording, output).err());
+    let failure = keep::first(tuned.failure.map(Failure::from), unsaved);
+    keep::tell(&recording, &arguments.report, TextTo::Stdout, failure)?;
+    if interrupted {
+        return Ok(ExitStatus::Interrupted.into());
     }
-    keep::tell(&recording, &arguments.report, TextTo::Stdout)?;
-    match failure {
-        Some(failure) => Err(failure),
-        None if interrupted => Ok(ExitStatus::Interrupted.into()),
-        None => measure::trusted(&recording, &arguments.tracing).map(|()| ExitCode::SUCCESS),
-    }
+    measure::trusted(&recording, &arguments.tracing).map(|()| ExitCode::SUCCESS)
 }

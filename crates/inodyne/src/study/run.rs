@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use inodyne_experiment::{Collector, Experiment, Group, Measured, PlaceSetup, Repetitions};
+use inodyne_experiment::{Collector, Experiment, Group, Measured, Observer, PlaceSetup, Repetitions};
 use inodyne_launch::Output;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::study::{Part as Begun, Study as Recorded};
@@ -93,6 +93,7 @@ fn all_parts(
     conditions: &Conditions<'_>,
     measured: &mut Measured,
 ) -> Result<(), Failure> {
+    let mut terminal = conditions.terminal();
     for (at, part) in plan.parts.iter().enumerate() {
         if report::shows_progress() {
             crate::say::say!("inodyne: part {} of {}: {}", at + 1, plan.parts.len(), part.name);
@@ -101,10 +102,8 @@ fn all_parts(
         if measured.interrupted {
             break;
         }
-        // Anything may happen while the next part's places are made.
-        if let Some(output) = &arguments.report.output {
-            keep::save(&measured.recording, output)?;
-        }
+        // Anything may happen while the next part's places are made. What cannot be saved now may be at the end.
+        terminal.keep(&measured.recording);
     }
     Ok(())
 }
@@ -180,7 +179,7 @@ fn finish(
     plan: &Plan,
     arguments: &StudyRunArguments,
     measured: Measured,
-    mut failure: Option<Failure>,
+    failure: Option<Failure>,
 ) -> Result<ExitCode, Failure> {
     let Measured { mut recording, interrupted, .. } = measured;
     inodyne_analyse::explain(&mut recording);
@@ -197,13 +196,8 @@ fn finish(
         }
     }
     // What cannot be saved can still be reported.
-    if let Some(Err(unsaved)) = arguments.report.output.as_ref().map(|output| keep::save(&recording, output)) {
-        failure.get_or_insert(unsaved);
-    }
-    keep::tell(&recording, &arguments.report, TextTo::Stdout)?;
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
+    let unsaved = arguments.report.output.as_ref().and_then(|output| keep::save(&recording, output).err());
+    keep::tell(&recording, &arguments.report, TextTo::Stdout, keep::first(failure, unsaved))?;
     measure::trusted(&recording, &arguments.tracing)?;
     if interrupted {
         return Ok(ExitStatus::Interrupted.into());
