@@ -68,6 +68,25 @@ fn places_that_cannot_be_used() {
     }
 }
 
+/// The range of ports has a tab between its ends.
+#[test]
+fn what_could_not_be_restored_is_told_in_one_line_of_plain_text() {
+    let _machine = machine();
+    let [ports, privileged] = ["ip_local_port_range", "ip_unprivileged_port_start"];
+    let [ports, privileged] = [ports, privileged].map(|name| format!("/proc/sys/net/ipv4/{name}"));
+    let before = [&ports, &privileged].map(|path| fs::read_to_string(path).expect("a setting"));
+    let place = format!("tmpfs:size=1M,set={ports}=40000 50000");
+    // The kernel refuses the old range as long as it would begin among privileged ports.
+    let script = sh(&format!("echo 40000 >{privileged}"));
+    let outcome = run(inodyne().args(["run", "--user", "root", "--at", &place, "--"]).args(script));
+    fs::write(&privileged, &before[1]).expect("restored");
+    fs::write(&ports, &before[0]).expect("restored");
+    let outcome = outcome.ended_with(1);
+    let told = outcome.stderr.lines().last().expect("a line");
+    let words = before[0].split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.starts_with(&format!("inodyne: cannot restore {ports} to {words}: ")), "{told:?}");
+}
+
 #[test]
 fn a_place_that_is_not_writable_for_the_user_is_the_commands_own_failure() {
     let _machine = machine();

@@ -105,9 +105,12 @@ fn where_one_is_refused_the_others_are_restored_the_last_one_first() {
     let refused = Setting::all_again(settings, &wanted.map(|(path, value)| (path.into(), value))).unwrap_err();
     assert!(refused.to_string().contains("another place has set"), "{refused}");
     drop(other);
-    let told = take_not_restored();
+    let (told, after) = (take_not_restored(), [queue, ports, privileged].map(value));
+    for (path, before) in [queue, privileged, ports].into_iter().zip([&before[0], &before[2], &before[1]]) {
+        fs::write(path, before).unwrap();
+    }
     assert!(told.is_empty(), "{told:?}");
-    assert_eq!([queue, ports, privileged].map(value), before);
+    assert_eq!(after, before);
 }
 
 #[test]

@@ -77,7 +77,7 @@ mod tests {
             "ext4:set=/proc/sys/kernel/core_pattern=|/tmp/x",
             "overlay:lower=[ext4:set=/proc/sys/kernel/modprobe=/tmp/x]",
             "ext4:set=/proc/sys/vm/x/dirty_bytes=1",
-            "ext4:set=/sys/block/queue/nr_requests=1",
+            "ext4:set=/sys/block/queue/read_ahead_kb=1",
             "ext4:set=/sys/block/sda/queue/read_ahead_kb=0",
             "ext4:set=/sys/block/sda/queue/rotational=0",
             "ext4:set=/sys/block/LOOP/subsystem/sda/queue/rotational=0",
