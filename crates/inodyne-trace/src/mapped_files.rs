@@ -1,5 +1,5 @@
 //! Which files the command's processes have mapped as code, seen while they live: that is where their functions' names are looked up
-//! once they are gone.
+//! once they are gone. And whose processes they are, since anybody can write a map of generated code for any process.
 //!
 //! Processes are only looked at now and then, so one that lives a few milliseconds may be missed. Its program is still known from its
 //! `execve`, and most libraries from the linker's cache (`user_symbols`).
@@ -25,10 +25,14 @@ const MOST_FILES: usize = 8_192;
 /// whose server does not answer; then the list never comes.
 const LAST: Duration = Duration::from_secs(5);
 
-/// The files seen so far.
+/// Processes, each with a user as which it ran.
+pub type Users = BTreeSet<(u32, u32)>;
+
+/// What was seen so far.
 #[derive(Debug, Default)]
 pub struct MappedFiles {
     files: BTreeSet<PathBuf>,
+    users: Users,
     /// Processes looked at since the last time that all had been.
     seen: BTreeSet<u32>,
     last: Option<Instant>,
@@ -50,7 +54,9 @@ impl MappedFiles {
         let Some(mut reader) = self.reader.take().or_else(|| Reader::start(read).ok()) else { return };
         self.files.extend(reader.found());
         if !reader.is_asked {
-            reader.ask(self.next(processes));
+            let next = self.next(processes);
+            self.users.extend(next.iter().filter_map(|pid| Some((*pid, user_of(*pid)?))));
+            reader.ask(next);
         }
         self.reader = Some(reader);
     }
@@ -69,7 +75,12 @@ impl MappedFiles {
         next
     }
 
-    /// All of them, once the last look is over or has taken too long.
+    /// Whose processes these were.
+    pub fn take_users(&mut self) -> Users {
+        std::mem::take(&mut self.users)
+    }
+
+    /// All files, once the last look is over or has taken too long.
     pub fn into_files(mut self) -> BTreeSet<PathBuf> {
         self.files.extend(self.reader.take().map(Reader::finish).unwrap_or_default());
         self.files
@@ -164,6 +175,15 @@ pub fn mapped_in(process: &str) -> BTreeSet<PathBuf> {
     maps.split(|byte| *byte == b'\n').filter_map(code_file).collect()
 }
 
+/// To whom the files belong that a process makes; none where it is gone. Takes no lock that is held for long.
+fn user_of(process: u32) -> Option<u32> {
+    let status = std::fs::read(format!("/proc/{process}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    // Real, effective, saved, and for files.
+    users.split_whitespace().nth(3)?.parse().ok()
+}
+
 /// `7f12-7f34 r-xp 00001000 08:01 1234   /usr/lib/libc.so.6`; none if the file no longer has a name.
 fn code_file(line: &[u8]) -> Option<PathBuf> {
     let is_code = line.split(|byte| *byte == b' ').nth(1).is_some_and(|rights| rights.contains(&b'x'));
@@ -208,6 +228,7 @@ mod tests {
         mapped.look([std::process::id()].into_iter());
         mapped.look([1].into_iter());
         let own = std::env::current_exe().expect("this program has a name");
+        assert!(mapped.take_users().contains(&(std::process::id(), rustix::process::geteuid().as_raw())));
         assert!(mapped.into_files().contains(&own));
     }
 

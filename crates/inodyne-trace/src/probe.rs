@@ -15,6 +15,7 @@ use crate::call_slots::CallSlots;
 use crate::cgroups;
 use crate::contract::{Shared, Thread};
 use crate::kernel::{self, Programs};
+use crate::mapped_files::Users;
 use crate::options::Options;
 use crate::rings::Rings;
 use crate::skeleton::types::bss;
@@ -236,6 +237,8 @@ pub struct Seen<'a> {
     pub numbers: ThreadNumbers,
     /// Files that the command's processes had mapped as code.
     pub mapped: BTreeSet<PathBuf>,
+    /// Whose processes these were, as far as they were seen.
+    pub users: Users,
     /// Names of control groups, by the kernel's numbers for them.
     pub cgroups: cgroups::Names,
     /// How often the kernel skipped the programs for an event, at most, by [`Program::event`].
@@ -261,6 +264,7 @@ impl<'a> Seen<'a> {
             call_slots: CallSlots::read(maps)?,
             numbers: ThreadNumbers { threads: shared.threads_born },
             mapped,
+            users: Users::new(),
             cgroups: cgroups::Names::new(),
             skipped: BTreeMap::new(),
         })

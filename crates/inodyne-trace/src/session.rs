@@ -288,10 +288,12 @@ impl Tracer {
         let stacks = self.stacks.take().take_new();
         let stacks = symbols::name_stacks(&stacks, &mut self.skeleton).map_err(read_error)?;
         let (maps, shared) = (&self.skeleton.maps, self.shared());
-        let mapped = self.mapped.take().into_files();
+        let mut mapped = self.mapped.take();
+        let users = mapped.take_users();
+        let mapped = mapped.into_files();
         let seen = Seen::read(maps, &self.options, detached_ns, &shared, alive, mapped);
         let cgroups = self.cgroups.borrow().names().clone();
-        let seen = Seen { joined_ns: self.joined_ns, skipped, cgroups, ..seen.map_err(read_error)? };
+        let seen = Seen { joined_ns: self.joined_ns, skipped, cgroups, users, ..seen.map_err(read_error)? };
         let mut result = Trace { overhead, lost: counted(&shared), ..Trace::default() };
         result.refused = self.refused.clone();
         result.lost.add(Loss::Skipped, self.events_of(&seen.skipped));

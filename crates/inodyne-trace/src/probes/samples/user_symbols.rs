@@ -7,7 +7,8 @@
 //! is not found there leaves its frames without names.
 //!
 //! What lies in no file may be code that a program generated while it ran: then `/tmp/perf-PID.map`, which such programs can
-//! write, names it. Anything else that lies in no file is not code at all, but what a program without frame pointers had in
+//! write, names it; but only where it belongs to a user as which the process was seen to run, or to root: everybody can make a file of that
+//! name. Anything else that lies in no file is not code at all, but what a program without frame pointers had in
 //! that register: the stack ends before it, and is marked as cut off.
 //!
 //! These files are anybody's: one may be on a mount whose server does not answer, and where debug information is looked for there may be a
@@ -16,7 +17,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -30,7 +31,7 @@ use inodyne_model::stack::{Frame, Stack, StackId};
 
 use super::contract::{FRAME_IN_FILE, UserFrame, UserFrames};
 use crate::contract::STACK_DEPTH;
-use crate::mapped_files::mapped_in;
+use crate::mapped_files::{Users, mapped_in};
 
 const LINKER_CACHE: &str = "/etc/ld.so.cache";
 /// A map of generated code is read no further than this.
@@ -47,7 +48,12 @@ type BuildId = [u8; 20];
 type Named = HashMap<u64, Vec<Frame>>;
 
 /// Names every frame of every stack.
-pub fn name_stacks(stacks: &[(u64, UserFrames)], programs: &[Program], mapped: &BTreeSet<PathBuf>) -> Vec<Stack> {
+pub fn name_stacks(
+    stacks: &[(u64, UserFrames)],
+    programs: &[Program],
+    mapped: &BTreeSet<PathBuf>,
+    users: &Users,
+) -> Vec<Stack> {
     let mut wanted: HashMap<BuildId, BTreeSet<u64>> = HashMap::new();
     for (at, frame) in stacks.iter().flat_map(|(_, stack)| frames(stack).enumerate()) {
         if is_in_file(frame) {
@@ -57,7 +63,7 @@ pub fn name_stacks(stacks: &[(u64, UserFrames)], programs: &[Program], mapped: &
     let executed = programs.iter().map(|program| PathBuf::from(&program.file)).filter(|path| path.is_absolute());
     let files: Vec<PathBuf> = mapped.iter().cloned().chain(executed).collect();
     let named = within(LONGEST, move |told| name_all(&wanted, files, told));
-    let mut maps = PerfMaps::default();
+    let mut maps = PerfMaps { users, read: HashMap::new() };
     let named: HashMap<BuildId, Named> = named.into_iter().collect();
     let mut named: Vec<Stack> = stacks.iter().map(|(id, stack)| name_stack(*id, stack, &named, &mut maps)).collect();
     named.sort_by_key(|stack| stack.id);
@@ -115,7 +121,7 @@ fn name_stack(
     id: u64,
     stack: &UserFrames,
     named: &HashMap<BuildId, Named>,
-    maps: &mut PerfMaps,
+    maps: &mut PerfMaps<'_>,
 ) -> Stack {
     let mut truncated = stack.depth as usize >= STACK_DEPTH;
     let mut all = Vec::new();
@@ -199,12 +205,17 @@ fn functions(symbol: &Sym<'_>) -> Vec<Frame> {
 }
 
 /// The maps of generated code, by process: each function's first address, length and name.
-#[derive(Default)]
-struct PerfMaps(HashMap<u32, Vec<(u64, u64, String)>>);
+struct PerfMaps<'a> {
+    users: &'a Users,
+    read: HashMap<u32, Vec<(u64, u64, String)>>,
+}
 
-impl PerfMaps {
+impl PerfMaps<'_> {
     fn name(&mut self, pid: u32, address: u64) -> Option<String> {
-        let functions = self.0.entry(pid).or_insert_with(|| read_perf_map(pid).unwrap_or_default());
+        // Whoever has this number now may be another process.
+        let is_its = |owner| owner == 0 || self.users.contains(&(pid, owner));
+        let read = || read_perf_map(Path::new(&format!("/tmp/perf-{pid}.map")), is_its);
+        let functions = self.read.entry(pid).or_insert_with(|| read().unwrap_or_default());
         let after = functions.partition_point(|(start, ..)| *start <= address);
         let (start, length, name) = functions.get(after.checked_sub(1)?)?;
         (address - start < *length).then(|| name.clone())
@@ -212,10 +223,11 @@ impl PerfMaps {
 }
 
 /// The traced user owns the file and its directory: no link is followed, and nothing but a file is read.
-fn read_perf_map(pid: u32) -> Option<Vec<(u64, u64, String)>> {
+fn read_perf_map(path: &Path, is_its: impl Fn(u32) -> bool) -> Option<Vec<(u64, u64, String)>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    let file = File::options().read(true).custom_flags(flags).open(format!("/tmp/perf-{pid}.map")).ok()?;
-    if !file.metadata().ok()?.is_file() {
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let found = file.metadata().ok()?;
+    if !found.is_file() || !is_its(found.uid()) {
         return None;
     }
     let mut bytes = Vec::new();
@@ -250,7 +262,8 @@ mod tests {
         let id: BuildId = std::array::from_fn(|at| if at == 0 { 9 } else { 0 });
         let named = |stack: &UserFrames| {
             let functions = HashMap::from([(802, vec![Frame::Symbol("f".to_owned())])]);
-            let mut maps = PerfMaps(HashMap::from([(801, vec![(802, 1, "g".to_owned())])]));
+            let read = HashMap::from([(801, vec![(802, 1, "g".to_owned())])]);
+            let mut maps = PerfMaps { users: &Users::new(), read };
             name_stack(1, stack, &HashMap::from([(id, functions)]), &mut maps)
         };
         let stack = named(&planted);
@@ -280,7 +293,8 @@ mod tests {
         let id = BuildId::default();
         let before = in_file(id, 5_u64.wrapping_sub(4096));
         let functions = HashMap::from([(id, HashMap::from([(802, vec![Frame::Symbol("f".to_owned())])]))]);
-        let named = name_stack(1, &stack(&[in_file(id, 802), before]), &functions, &mut PerfMaps::default());
+        let mut maps = PerfMaps { users: &Users::new(), read: HashMap::new() };
+        let named = name_stack(1, &stack(&[in_file(id, 802), before]), &functions, &mut maps);
         assert_eq!(named.frames, [Frame::Symbol("f".to_owned())]);
         assert!(named.truncated, "a program without frame pointers had that in the register");
     }
@@ -309,7 +323,7 @@ mod tests {
         std::hint::black_box(a_function_to_be_found(1));
         let (path, offset) = offset_here(a_function_to_be_found as *const () as u64);
         let Some(id) = build_id(&path) else { panic!("{} has no build id", path.display()) };
-        let named = name_stacks(&[(7, stack(&[in_file(id, offset + 1)]))], &[], &BTreeSet::new());
+        let named = name_stacks(&[(7, stack(&[in_file(id, offset + 1)]))], &[], &BTreeSet::new(), &Users::new());
         let name = named[0].frames.last().and_then(Frame::symbol).expect("a name");
         assert!(name.contains("a_function_to_be_found"), "{named:?}");
     }
@@ -331,7 +345,8 @@ mod tests {
     #[test]
     fn what_is_no_code_ends_the_stack() {
         let garbage = UserFrame { status: 2, build_id: BuildId::default(), place: 3 };
-        let named = name_stacks(&[(7, stack(&[in_file([9; 20], 5), garbage, garbage]))], &[], &BTreeSet::new());
+        let stacks = [(7, stack(&[in_file([9; 20], 5), garbage, garbage]))];
+        let named = name_stacks(&stacks, &[], &BTreeSet::new(), &Users::new());
         assert_eq!(named[0].frames, [Frame::Unknown { address: 5 }]);
         assert!(named[0].truncated);
     }
@@ -339,9 +354,26 @@ mod tests {
     #[test]
     fn generated_code_is_named_by_its_map() {
         let functions = perf_map("7f00 10 first\nnonsense\n0x7f20 8 LazyCompile:~ second function\n");
-        let mut maps = PerfMaps(HashMap::from([(4, functions)]));
+        let mut maps = PerfMaps { users: &Users::new(), read: HashMap::from([(4, functions)]) };
         let names = [0x7eff, 0x7f00, 0x7f0f, 0x7f10, 0x7f27, 0x7f28].map(|address| maps.name(4, address));
         let (first, second) = (Some("first".to_owned()), Some("LazyCompile:~ second function".to_owned()));
         assert_eq!(names, [None, first.clone(), first, None, second, None]);
+    }
+
+    /// A number that no process has, so that the file can only be this test's.
+    #[test]
+    fn a_map_of_another_user_names_nothing() {
+        const NOBODYS: u32 = u32::MAX;
+        let path = format!("/tmp/perf-{NOBODYS}.map");
+        std::fs::write(&path, "7f00 10 first\n").expect("written");
+        let own = rustix::process::geteuid().as_raw();
+        let owner = if own == 0 { 65534 } else { own };
+        let given = std::os::unix::fs::chown(&path, Some(owner), None);
+        let name = |users: &Users| PerfMaps { users, read: HashMap::new() }.name(NOBODYS, 0x7f00);
+        let others = name(&Users::from([(NOBODYS, owner - 1), (1, owner)]));
+        let its = name(&Users::from([(NOBODYS, owner)]));
+        std::fs::remove_file(&path).expect("it is there");
+        given.expect("it is given");
+        assert_eq!((others, its.as_deref()), (None, Some("first")));
     }
 }
