@@ -21,6 +21,7 @@
 //! thread_table    accounts of threads, in a table that grows
 //! thread_numbers  numbers of threads in a recording
 //! mapped_files    files that processes map as code, for naming functions once the processes are gone
+//! shortened       mapped files that others shorten while they are read
 //! calibrate       how much longer one cheap call takes with tracing;  cost  what tracing costs a command, measured while it runs
 //! perf_event      opening perf's events
 //! types/          the kernel's types, of which libbpf is given those that the programs ask about
@@ -59,6 +60,7 @@ mod probes;
 mod refused;
 mod rings;
 mod session;
+mod shortened;
 mod skeleton;
 mod stacks;
 mod symbols;

@@ -12,7 +12,8 @@
 //! that register: the stack ends before it, and is marked as cut off.
 //!
 //! These files are anybody's: one may be on a mount whose server does not answer, and where debug information is looked for there may be a
-//! pipe. So a thread of its own reads them, and what it has not named in a long time stays without names.
+//! pipe. So a thread of its own reads them, and what it has not named in a long time stays without names. They are mapped, and may be
+//! shortened meanwhile: see `shortened`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -32,6 +33,7 @@ use inodyne_model::stack::{Frame, Stack, StackId};
 use super::contract::{FRAME_IN_FILE, UserFrame, UserFrames};
 use crate::contract::STACK_DEPTH;
 use crate::mapped_files::{Users, mapped_in};
+use crate::shortened;
 
 const LINKER_CACHE: &str = "/etc/ld.so.cache";
 /// A map of generated code is read no further than this.
@@ -90,6 +92,7 @@ fn within<T: Send + 'static>(longest: Duration, work: impl FnOnce(&Sender<Option
 }
 
 fn name_all(wanted: &HashMap<BuildId, BTreeSet<u64>>, files: Vec<PathBuf>, told: &Sender<Option<(BuildId, Named)>>) {
+    shortened::read_as_zeroes();
     // Nobody may be listening any more; then it does not matter.
     let goes_on = || drop(told.send(None));
     let found = find_files(wanted.keys().copied().collect(), files, &goes_on);
