@@ -36,6 +36,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     let unknown = case.ledger(|row| may_be_of_files(row));
     let at_most = (files + beside + unknown).min(case.wall());
+    let (more, no_time) = match (at_most - files) / case.wall() {
+        little if little < WORTH_SAYING => (String::new(), "files took no time"),
+        more => (
+            format!("; another {} may concern files, too", percent(more)),
+            "files, and what may concern them, took no time",
+        ),
+    };
     let mut rows: Vec<&Row> = case.trace.ledger.rows.iter().filter(|row| kind_of(row) == Kind::Elsewhere).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
     let top: Vec<_> = rows.iter().take(3).map(|row| format!("{} {}", named(row), seconds(row.ns.0 as f64))).collect();
@@ -45,23 +52,14 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             share,
             evidence: vec![
                 format!("most of it: {}", top.join(", ")),
-                match at_most - files {
-                    little if little < case.wall() * WORTH_SAYING => {
-                        format!("everything that concerns files took {} of the time", percent(files / case.wall()))
-                    }
-                    more => format!(
-                        "everything that concerns files took {} of the time; what {} more went into is not known, or happened beside",
-                        percent(files / case.wall()),
-                        percent(more / case.wall())
-                    ),
-                },
+                format!("everything that concerns files took {} of the time{more}", percent(files / case.wall())),
             ],
             predicted: estimate::at_best(case, at_most),
             cure: advice(&["look elsewhere: no file system, mount option or disk can save more than that"]),
             avoidable_calls: None,
             bound: true,
         }
-        .finding_if(case, "files took no time"),
+        .finding_if(case, no_time),
     )
 }
 

@@ -28,7 +28,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let of_top = rows.first().and_then(|row| row.syscall.as_deref());
     let cure = match of_top {
         Some(PAGE_FAULT) => {
-            "use memory again rather than ask for new pages (glibc.malloc.trim_threshold, a pool), or larger ones: huge pages"
+            "take fewer page faults: use memory again rather than ask for new pages (glibc.malloc.trim_threshold, a pool), map files at once (MAP_POPULATE), or use huge pages"
         }
         Some(call) if concerns_files(call) => {
             "make fewer calls, or use a file system that does less work in each: inodyne compare shows which"

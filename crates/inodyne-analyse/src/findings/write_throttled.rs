@@ -53,7 +53,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let is_for_metadata = for_metadata.ns > time.ns / 2.0;
     if is_for_metadata {
         let share = percent(for_metadata.ns / time.ns);
-        evidence.push(format!("{share} of it while btrfs made room for metadata, which it had reserved for others"));
+        evidence.push(format!("{share} of it while btrfs made room for metadata"));
     }
     let durable = "this is about the time to exit: getting everything onto the device takes as long as before";
     evidence.push(durable.to_owned());
@@ -70,12 +70,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                 ])
             } else {
                 vec![
-                Remedy::new(
-                    "allow more dirty data in memory: raise vm.dirty_ratio or vm.dirty_bytes and keep vm.dirty_background_bytes well below it, if the data may be lost in a power failure",
-                    without_settings(case, LIMITS),
-                ),
-                Remedy::advice("or write less, or earlier: the device is what limits in the long run"),
-                Remedy::advice("in a container: the limit may be that of its memory (memory.max), of which a part may be dirty"),
+                    Remedy::new(
+                        "allow more dirty data in memory: raise vm.dirty_ratio or vm.dirty_bytes and keep vm.dirty_background_bytes well below it, if the data may be lost in a power failure",
+                        without_settings(case, LIMITS),
+                    ),
+                    Remedy::advice("or write less, or earlier: the device is what limits in the long run"),
+                    Remedy::advice("in a container: the limit may be that of its memory (memory.max), of which a part may be dirty"),
                 ]
             },
             avoidable_calls: None,
