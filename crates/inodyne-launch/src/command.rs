@@ -29,6 +29,7 @@ use rustix::process::{Pid, PidfdFlags};
 pub use protocol::Stage;
 use protocol::{Channel, Order, Report};
 
+use crate::signals::inherited_mask;
 use crate::user::User;
 
 /// A command to start.
@@ -177,23 +178,31 @@ pub struct Started {
 /// # Errors
 /// The command does not exist, is not executable, its directory cannot be entered, or a privilege is missing.
 pub fn start(spec: &LaunchSpec, arm_program: Option<BorrowedFd<'_>>) -> Result<Started, LaunchError> {
+    // The guard blocks all signals: what was blocked before is known from now on.
+    inherited_mask();
     let (ours, theirs) = Channel::pair()?;
     let guard = guard::fork(spec, theirs, arm_program)?;
-    let command = match ours.report()? {
+    match held(spec, &ours) {
+        Ok((pid, command)) => Ok(Started { channel: ours, guard, pid, command, finished: false }),
+        Err(error) => {
+            // Without its channel it ends, and the command with it.
+            drop(ours);
+            wait_for(guard);
+            Err(error)
+        }
+    }
+}
+
+/// The command that a guard has made, once it is ready.
+fn held(spec: &LaunchSpec, guard: &Channel) -> Result<(Pid, OwnedFd), LaunchError> {
+    let command = match guard.report()? {
         Some(Report::Ready { pid }) => pid,
-        Some(Report::NotStarted { stage, errno }) => {
-            wait_for(guard);
-            return Err(not_started(spec, stage, errno));
-        }
-        Some(Report::Killed { signal }) => {
-            wait_for(guard);
-            return Err(killed(spec, signal));
-        }
+        Some(Report::NotStarted { stage, errno }) => return Err(not_started(spec, stage, errno)),
+        Some(Report::Killed { signal }) => return Err(killed(spec, signal)),
         Some(Report::Ended(_)) | None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
     };
     let pid = Pid::from_raw(command).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-    let command = rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)?;
-    Ok(Started { channel: ours, guard, pid, command, finished: false })
+    Ok((pid, rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)?))
 }
 
 /// Runs a command that is not measured.

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
@@ -83,6 +84,7 @@ impl SignalReader {
     /// The system does not allow that.
     pub fn of(signals: impl IntoIterator<Item = Signal>) -> io::Result<SignalReader> {
         let set: SigSet = signals.into_iter().filter(|signal| !is_ignored(*signal).unwrap_or(false)).collect();
+        inherited_mask();
         let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let signals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         Ok(SignalReader { signals, before })
@@ -107,13 +109,20 @@ impl AsFd for SignalReader {
     }
 }
 
-/// Unblocks all signals in this process, which is how the command starts too: what [`SignalReader`] blocks is inherited through `execve`.
-/// One system call, so a process that was just forked may do so.
+/// Unblocks all signals in this process: what [`SignalReader`] blocks is inherited through `execve`, and a helper is to be ended by any. One
+/// system call, so a process that was just forked may do so.
 ///
 /// # Errors
 /// None but the kernel's own.
 pub fn unblock_all() -> io::Result<()> {
     Ok(SigSet::empty().thread_set_mask()?)
+}
+
+/// The signals that whoever started inodyne blocks, as `env --block-signal` does: the command starts with these blocked. Known from the first time that this is asked for: before
+/// anything here blocks a signal.
+pub(crate) fn inherited_mask() -> SigSet {
+    static INHERITED: OnceLock<SigSet> = OnceLock::new();
+    *INHERITED.get_or_init(|| SigSet::thread_get_mask().unwrap_or(SigSet::empty()))
 }
 
 /// The signals that whoever started inodyne wants to be ignored (`nohup`, a shell's background job), so that the command

@@ -7,18 +7,19 @@ use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use inodyne_launch::{Input, LaunchError, LaunchSpec, Leftovers, Output, start};
+use inodyne_launch::{Input, LaunchError, LaunchSpec, Leftovers, Output, SignalReader, start};
 use inodyne_model::run::Exit;
-use nix::sys::signal::{SigHandler, Signal, killpg, signal};
+use nix::sys::signal::{SigHandler, SigSet, Signal, killpg, signal};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, getpgid, getsid, setpgid};
 
 fn main() {
-    let tests: [(&str, fn()); 9] = [
+    let tests: [(&str, fn()); 10] = [
         ("files_are_read_and_written", files_are_read_and_written),
         ("a_command_runs_once_it_is_released", a_command_runs_once_it_is_released),
         ("what_cannot_be_executed_is_told_before_the_release", what_cannot_be_executed_is_told_before_the_release),
         ("a_signal_to_a_held_command_acts_when_it_is_released", a_signal_to_a_held_command_acts_when_it_is_released),
+        ("what_was_blocked_before_stays_blocked_and_no_more", what_was_blocked_before_stays_blocked_and_no_more),
         ("a_command_killed_before_its_release_is_told", a_command_killed_before_its_release_is_told),
         ("only_the_guard_leaves_the_session", only_the_guard_leaves_the_session),
         ("a_dropped_command_goes_with_all_its_descendants", a_dropped_command_goes_with_all_its_descendants),
@@ -30,6 +31,8 @@ fn main() {
         // SAFETY: the default action is no handler.
         unsafe { signal(each, SigHandler::SigDfl) }.expect("a signal that can be caught");
     }
+    // And block others, as `env --block-signal` does.
+    SigSet::from(Signal::SIGUSR2).thread_set_mask().expect("a mask");
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let chosen = tests.iter().filter(|(name, _)| wanted.iter().all(|word| name.contains(word)));
     let (begun, mut passed) = (Instant::now(), 0);
@@ -129,6 +132,20 @@ fn a_signal_to_a_held_command_acts_when_it_is_released() {
         held.finish(Leftovers::Kill).expect("the guard ends");
     }
     assert!(!made.exists());
+}
+
+fn what_was_blocked_before_stays_blocked_and_no_more() {
+    let directory = tempfile::tempdir().expect("a scratch directory");
+    let path = directory.path().join("out");
+    let _reads = SignalReader::of([Signal::SIGTERM]).expect("it may");
+    let out = fs::File::create(&path).expect("scratch");
+    let spec = LaunchSpec { output: Output::File(out.as_raw_fd()), ..spec(&["grep", "SigBlk", "/proc/self/status"]) };
+    let held = start(&spec, None).expect("it starts");
+    held.release().expect("the guard is there");
+    assert_eq!(held.ended(&spec).expect("it ends").exit, Exit::Code(0));
+    held.finish(Leftovers::Kill).expect("the guard ends");
+    let blocked = 1u64 << (Signal::SIGUSR2 as u32 - 1);
+    assert_eq!(fs::read_to_string(&path).expect("it is written"), format!("SigBlk:\t{blocked:016x}\n"));
 }
 
 fn a_command_killed_before_its_release_is_told() {

@@ -13,7 +13,7 @@ use inodyne_model::Nanos;
 use inodyne_model::run::Usage;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
+use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::stat::Mode;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
@@ -22,6 +22,7 @@ use super::protocol::{Channel, Order, Report, Stage};
 use super::{Input, LaunchSpec, Output};
 use crate::clock::monotonic_ns;
 use crate::search;
+use crate::signals::inherited_mask;
 
 /// Why the command's process could not go on, and the error's number.
 pub type Failure = (Stage, i32);
@@ -174,7 +175,7 @@ fn become_command(
     }
     *released = Some((monotonic_ns(), used_so_far()));
     // A signal that came while the command was held takes effect now, as it would on the command itself.
-    SigSet::empty().thread_set_mask().map_err(|errno| (Stage::Prepare, errno as i32))?;
+    inherited_mask().thread_set_mask().map_err(|errno| (Stage::Prepare, errno as i32))?;
     Err((Stage::Execute, program.execute() as i32))
 }
 
@@ -222,7 +223,12 @@ fn prepare(spec: &LaunchSpec, arm_program: Option<BorrowedFd<'_>>, ignored: &[Si
     die_with_the_guard().map_err(at(Stage::Prepare))?;
     if let Some(directory) = &spec.directory {
         nix::unistd::chdir(directory.as_path()).map_err(at(Stage::Directory))?;
-        set(&mut environment, "PWD", directory.clone().into_os_string());
+        let entered = if directory.is_absolute() {
+            directory.clone()
+        } else {
+            nix::unistd::getcwd().map_err(at(Stage::Directory))?
+        };
+        set(&mut environment, "PWD", entered.into_os_string());
     }
     for (name, value) in &spec.environment {
         set(&mut environment, name, value.clone());
