@@ -29,6 +29,21 @@ pub struct Part {
     pub repetitions: Repetitions,
 }
 
+impl Part {
+    /// How many pairs of cases are compared.
+    pub fn comparisons(&self) -> usize {
+        let (places, commands) = (self.places.len(), self.commands.len());
+        let of_places = commands * places.saturating_sub(1);
+        let of_commands = places * commands.saturating_sub(1);
+        let in_a_state = match self.compare {
+            Compare::Places => of_places,
+            Compare::Commands => of_commands,
+            Compare::Both => of_places + of_commands,
+        };
+        in_a_state * self.caches.len()
+    }
+}
+
 /// A command, ready to be run.
 #[derive(Debug)]
 pub struct Command {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use inodyne_analyse::statistics::verdict;
 use inodyne_experiment::{Repetitions, is_below};
 use inodyne_lab::DataSpec;
 use inodyne_model::command::words;
@@ -68,6 +69,16 @@ impl Plan {
     }
 }
 
+/// A verdict takes so many pairs of runs, whatever the difference, and the more, the more is compared at once: with `until`, that many are made.
+fn make_enough(parts: &mut [Part]) {
+    let needed = verdict::pairs_needed(parts.iter().map(Part::comparisons).sum()) as u32;
+    for Repetitions { untraced, .. } in
+        parts.iter_mut().map(|part| &mut part.repetitions).filter(|of_part| of_part.until.is_some())
+    {
+        *untraced = needed.max(*untraced);
+    }
+}
+
 /// A plan in the making, with what is wrong so far.
 struct Planner<'f> {
     file: &'f File,
@@ -107,7 +118,8 @@ impl<'f> Planner<'f> {
         if self.form == Form::Quick {
             self.values(&mut dictionary, &file.quick.values);
         }
-        let parts = self.parts(&dictionary);
+        let mut parts = self.parts(&dictionary);
+        make_enough(&mut parts);
         let margin = file.margin.as_ref().map(|margin| self.parse(margin, options::part));
         let expectations = self.expectations(&parts);
         Plan {

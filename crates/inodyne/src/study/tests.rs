@@ -85,6 +85,20 @@ fn huge_numbers_of_runs_are_counted() {
     assert_eq!(plan(&text, Form::Full).unwrap().runs(), 3 * u64::from(u32::MAX));
 }
 
+#[test]
+fn with_until_there_are_as_many_pairs_as_a_verdict_takes() {
+    let runs = |more: &str| {
+        let places = ["ext4", "xfs", "tmpfs"].map(|fs| format!("[[place]]\nname = \"{fs}\"\nat = \"{fs}\"\n")).join("");
+        let text = format!(
+            "title = \"t\"\nabout = \"a\"\n{places}[[part]]\nname = \"p\"\ntitle = \"p\"\nplaces = [\"ext4\", \"xfs\", \"tmpfs\"]\n\
+             commands = [{{ name = \"a\", run = \"true\" }}, {{ name = \"b\", run = \"true\" }}]\ncaches = [\"warm\"]\nruns = 6\n{more}"
+        );
+        plan(&text, Form::Full).unwrap_or_else(|wrong| panic!("{wrong:?}")).parts[0].repetitions.untraced
+    };
+    // Seven comparisons take nine pairs.
+    assert_eq!([runs(""), runs("until = \"5%\"\n")], [6, 9]);
+}
+
 /// What is put in for what, and what is then told. The schema must find what it can: whether it does stands beside.
 #[test]
 fn mistakes_are_told_with_line_and_column() {
