@@ -186,13 +186,13 @@ impl CallRate {
     /// What to report when it is time; `calls` is only asked for then.
     fn event(&mut self, calls: impl FnOnce() -> Option<u64>) -> Option<Event<'static>> {
         let now = Instant::now();
-        let (since, before) = self.last.unwrap_or((self.started, 0));
-        let pause = if self.last.is_some() { EVERY } else { FIRST_AFTER };
+        let (since, pause) = self.last.map_or((self.started, FIRST_AFTER - EVERY), |(last, _)| (last, EVERY));
         if now - since < pause {
             return None;
         }
         let calls = calls()?;
-        self.last = Some((now, calls));
+        // The first time, those are in it that the tracer made itself to measure what a call costs.
+        let (_, before) = self.last.replace((now, calls))?;
         let calls_per_s = calls.saturating_sub(before) as f64 / (now - since).as_secs_f64();
         Some(Event::Running { elapsed: now - self.started, calls_per_s })
     }
