@@ -15,7 +15,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`experiment`] | what is to be measured, as data, checked before anything happens |
-//! | [`order`] | in which order the runs of a block take place: seeded shuffles |
+//! | [`order`] | in which order the runs of a block take place: seeded shuffles, each forwards and backwards |
 //! | [`race`] | when an alternative has lost and takes no further part |
 //! | [`scheduler`] | the loop: warm-up, blocks, precision, time limits, interruptions |
 //! | [`tuner`] | several alternatives raced against a base, and the best of them confirmed on fresh runs |

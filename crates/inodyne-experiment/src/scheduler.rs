@@ -215,7 +215,7 @@ impl<E: Executor> Running<'_, E> {
             };
             for block in 0..repetitions.warmup {
                 told(self, Phase::WarmUp(block));
-                if self.warm_up(&order.next(group, 0, false), measured)? == Next::Stop {
+                if self.warm_up(&order.warm_up(group), measured)? == Next::Stop {
                     return Ok(());
                 }
             }

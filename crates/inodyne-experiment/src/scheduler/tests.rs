@@ -6,6 +6,7 @@ use inodyne_lab::PlaceSpec;
 use inodyne_model::case::CaseKey;
 use inodyne_model::command::CommandSpec;
 use inodyne_model::host::Host;
+use inodyne_model::random::mix;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{CacheState, Exit};
 
@@ -137,7 +138,7 @@ fn blocks_go_on_until_the_interval_is_narrow_enough() {
     let machine = |noise: u64| Simulated {
         // The second place is slower by a tenth, and every run by up to `noise` percent.
         takes: Box::new(move |key, run| {
-            Duration::from_millis(1000 + 100 * key.case.place as u64 + (run as u64 * 7919) % 10007 % (noise * 10 + 1))
+            Duration::from_millis(1000 + 100 * key.case.place as u64 + mix(run as u64) % (noise * 10 + 1))
         }),
         ..Simulated::new()
     };
