@@ -79,6 +79,10 @@ const SIGNALS: [(&str, i32); 23] = [
     ("SIGSYS", 31),
 ];
 
+/// Real-time signals, which have no names of their own (signal(7)).
+const FIRST_REAL_TIME: i32 = 32;
+const LAST_REAL_TIME: i32 = 64;
+
 impl std::fmt::Display for Exit {
     /// `3`, `SIGKILL`, `signal 40`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -102,9 +106,10 @@ impl Exit {
         }
     }
 
-    /// Killed by the signal of this name; signal 0 for those that do not end anything.
+    /// Killed by the signal of this name, real-time signals as strace names them; signal 0 for those that do not end anything.
     pub fn of_signal(name: &str) -> Exit {
-        Exit::Signal(SIGNALS.iter().find(|(known, _)| *known == name).map_or(0, |(_, number)| *number))
+        let known = SIGNALS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
+        Exit::Signal(known.or_else(|| real_time(name)).unwrap_or(0))
     }
 
     /// True for a code of zero.
@@ -116,7 +121,20 @@ impl Exit {
     pub fn shell_code(self) -> i32 {
         match self {
             Exit::Code(code) => code,
-            Exit::Signal(signal) => 128 + signal,
+            // A damaged recording may hold any number.
+            Exit::Signal(signal) => signal.saturating_add(128),
+        }
+    }
+}
+
+/// `SIGRT_2`, counted from the kernel's first real-time signal (strace, signal.c).
+fn real_time(name: &str) -> Option<i32> {
+    match name {
+        "SIGRTMIN" => Some(FIRST_REAL_TIME),
+        "SIGRTMAX" => Some(LAST_REAL_TIME),
+        _ => {
+            let after: i32 = name.strip_prefix("SIGRT_")?.parse().ok()?;
+            FIRST_REAL_TIME.checked_add(after).filter(|signal| (FIRST_REAL_TIME..=LAST_REAL_TIME).contains(signal))
         }
     }
 }
@@ -210,6 +228,21 @@ mod tests {
         // With a core dump, and a signal without a name here.
         assert_eq!([9, 11 | 0x80, 40].map(said), ["SIGKILL", "SIGSEGV", "signal 40"]);
         assert_eq!([Exit::of_signal("SIGTERM"), Exit::of_signal("SIGCHLD")], [Exit::Signal(15), Exit::Signal(0)]);
+    }
+
+    #[test]
+    fn real_time_signals_have_numbers_for_names() {
+        let names = ["SIGRTMIN", "SIGRT_2", "SIGRTMAX", "SIGRT_33", "SIGRT_-1", "SIGRT_x"];
+        let expected = [32, 34, 64, 0, 0, 0].map(Exit::Signal);
+        assert_eq!(names.map(Exit::of_signal), expected);
+    }
+
+    #[test]
+    fn any_signal_has_a_code() {
+        assert_eq!(
+            [9, i32::MAX, i32::MIN].map(|signal| Exit::Signal(signal).shell_code()),
+            [137, i32::MAX, i32::MIN + 128]
+        );
     }
 
     #[test]
