@@ -66,7 +66,7 @@ pub struct Difference {
     pub cases: Vec<CaseDifference>,
     /// The cases that only one of them has.
     pub unmatched: Vec<Unmatched>,
-    /// What was not to get worse, for each case.
+    /// What was not to get worse: the first gate for each of `cases`, in their order, then the next gate. Without cases, each gate once.
     pub gates: Vec<GateResult>,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use inodyne_analyse::{difference, explain};
-use inodyne_model::difference::{Difference, Side, Unmatched};
+use inodyne_model::difference::{Difference, GateOutcome, Side, Unmatched};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 use inodyne_model::sample;
@@ -138,6 +138,19 @@ fn without_a_case_in_common_the_only_test_is_skipped() {
     // Gates for which nothing was measured are tests of their own.
     let xml = difference_junit(&between(sample::empty(), find(true), &GATES));
     assert!(!xml.contains("<skipped") && xml.contains(" tests=\"6\" failures=\"6\" skipped=\"0\""), "{xml}");
+}
+
+#[test]
+fn cases_of_the_same_name_have_a_gate_each() {
+    let mut found = regressed();
+    found.cases.push(found.cases[0].clone());
+    found.gates = found.gates.iter().flat_map(|result| [result.clone(), result.clone()]).collect();
+    found.gates[1].outcome = GateOutcome::Held;
+    let xml = difference_junit(&found);
+    assert_eq!(xml.matches("<testcase ").count(), found.gates.len(), "{xml}");
+    let suites: Vec<&str> = xml.split("<testsuite name=").collect();
+    let failures = |suite: &str| suite.matches("<failure ").count();
+    assert_eq!(failures(suites[1]), failures(suites[2]) + 1, "{xml}");
 }
 
 #[test]
