@@ -6,7 +6,7 @@ use inodyne_model::files::{FileUse, Files};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{Exit, Run};
 use inodyne_model::sample;
-use inodyne_model::trace::{PathCount, Paths};
+use inodyne_model::trace::{PathCount, Paths, Tracer};
 
 use super::*;
 use crate::text::tests::section;
@@ -86,6 +86,39 @@ fn rows_are_those_of_the_recording_with_all_digits() {
     assert_eq!(numbers(&csv(&durable, section("runs")), "durable_ns"), to_durable);
     let sums = numbers(&csv(&recording, section("ledger")), "ns").iter().sum::<f64>();
     assert_eq!(sums, traces.iter().map(|trace| trace.ledger.wall_ns.0 as f64).sum::<f64>());
+}
+
+#[test]
+fn what_a_log_does_not_have_is_empty() {
+    let mut recording = sample::find_recording();
+    for trace in &mut recording.traces {
+        trace.tracer = Tracer::Strace;
+    }
+    let recording = explained(recording);
+    let used = [
+        "user_ns",
+        "sys_ns",
+        "voluntary_switches",
+        "involuntary_switches",
+        "major_faults",
+        "minor_faults",
+        "max_rss_bytes",
+    ];
+    let parts = ["cpu_ns", "runqueue_ns", "blocked_ns"];
+    let of_sections: [(&str, &[&str]); 4] =
+        [("processes", &parts[..1]), ("syscalls", &parts), ("by-comm", &parts), ("runs", &used)];
+    for (name, unknown) in of_sections {
+        let text = csv(&recording, section(name));
+        let (columns, rows) = read(&text);
+        let traced = columns.iter().position(|column| column == "traced");
+        assert!(!rows.is_empty(), "{name}");
+        for column in unknown {
+            let at = columns.iter().position(|known| known == column).expect("such a column");
+            // Untraced runs were measured.
+            let is_known = |row: &Vec<String>| traced.is_some_and(|traced| row[traced] == "false");
+            assert!(rows.iter().all(|row| row[at].is_empty() != is_known(row)), "{name}: {column}: {text}");
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use inodyne_model::call_class::CallClass;
 use inodyne_model::count::Grouped;
 use inodyne_model::recording::Recording;
 use inodyne_model::syscall::{CommCalls, SyscallStats};
+use inodyne_model::trace::Trace;
 
 use super::block::{Block, Page};
 use super::call_times;
@@ -137,7 +138,8 @@ const COLUMNS: [&str; 15] = [
 
 /// A row for each system call of all processes together.
 fn records(recording: &Recording) -> Records {
-    Records::of_traces(recording, COLUMNS, |trace| trace.syscalls.iter().map(values).collect())
+    let rows = |trace: &Trace| trace.syscalls.iter().map(|call| values(call, trace.tracer.divides_calls())).collect();
+    Records::of_traces(recording, COLUMNS, rows)
 }
 
 /// The same by command name.
@@ -145,7 +147,8 @@ fn records_by_comm(recording: &Recording) -> Records {
     let columns: [&str; 16] = after("comm", COLUMNS);
     Records::of_traces(recording, columns, |trace| {
         let calls = trace.by_comm.iter().flat_map(|comm| comm.syscalls.iter().map(|call| (&comm.comm, call)));
-        calls.map(|(comm, call)| after(Value::from(comm), values(call))).collect()
+        let divides = trace.tracer.divides_calls();
+        calls.map(|(comm, call)| after(Value::from(comm), values(call, divides))).collect()
     })
 }
 
@@ -156,7 +159,9 @@ fn after<T, const N: usize, const M: usize>(first: T, others: [T; N]) -> [T; M] 
     std::array::from_fn(|_| all.next().expect("there are as many"))
 }
 
-fn values(call: &SyscallStats) -> [Value; 15] {
+/// What is not known about the inside of calls stays empty.
+fn values(call: &SyscallStats, divides: bool) -> [Value; 15] {
+    let part = |ns: Nanos| if divides { ns.into() } else { Value::Nothing };
     let errors: Vec<String> = call.errors_by_errno.iter().map(|(errno, count)| format!("{errno} {count}")).collect();
     [
         call.name.as_str().into(),
@@ -165,9 +170,9 @@ fn values(call: &SyscallStats) -> [Value; 15] {
         errors.join("; ").into(),
         call.bytes.map_or(Value::Nothing, Value::Bytes),
         call.wall_ns.into(),
-        call.cpu_ns.into(),
-        call.runqueue_ns.into(),
-        call.blocked_ns.into(),
+        part(call.cpu_ns),
+        part(call.runqueue_ns),
+        part(call.blocked_ns),
         call.failed_ns.into(),
         call.min_ns.into(),
         call.p50_ns.into(),

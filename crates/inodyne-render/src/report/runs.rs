@@ -1,10 +1,14 @@
 //! All runs of a case, if there are several: how they spread, and what about them deserves a second look. Nothing is
 //! dropped.
 
+use std::collections::HashSet;
+
 use inodyne_model::Nanos;
+use inodyne_model::case::CaseKey;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{Exit, Run};
 use inodyne_model::statistics::{RunStatistics, Spread};
+use inodyne_model::trace::Trace;
 
 use super::block::{Block, Page};
 use super::case::Case;
@@ -156,7 +160,12 @@ fn records(recording: &Recording) -> Records {
         "exit_signal",
         "number",
     ];
+    let undivided = recording.traces.iter().filter(|trace| !trace.tracer.divides_calls());
+    let undivided: HashSet<CaseKey> = undivided.map(Trace::key).collect();
     let rows = recording.runs.iter().enumerate().map(|(number, run)| {
+        // Of a run under strace nothing is known of its own: a log does not have it, and the kernel's account includes strace.
+        let has_usage = !run.traced || !undivided.contains(&run.key());
+        let used = |value: Value| if has_usage { value } else { Value::Nothing };
         let [place, command, cache] = names::values(recording, run.key());
         let (code, signal) = match run.exit {
             Exit::Code(code) => (code.into(), Value::Nothing),
@@ -171,13 +180,13 @@ fn records(recording: &Recording) -> Records {
             run.traced.into(),
             run.wall_ns.into(),
             run.durable_ns.into(),
-            run.usage.user_ns.into(),
-            run.usage.sys_ns.into(),
-            run.usage.voluntary_switches.into(),
-            run.usage.involuntary_switches.into(),
-            run.usage.major_faults.into(),
-            run.usage.minor_faults.into(),
-            Value::Bytes(run.usage.max_rss_bytes),
+            used(run.usage.user_ns.into()),
+            used(run.usage.sys_ns.into()),
+            used(run.usage.voluntary_switches.into()),
+            used(run.usage.involuntary_switches.into()),
+            used(run.usage.major_faults.into()),
+            used(run.usage.minor_faults.into()),
+            used(Value::Bytes(run.usage.max_rss_bytes)),
             run.device_read_bytes.map_or(Value::Nothing, Value::Bytes),
             run.device_write_bytes.map_or(Value::Nothing, Value::Bytes),
             code,
