@@ -62,7 +62,6 @@ fn stacks_help() -> String {
 
 /// Runs the command.
 pub fn run(arguments: &DiffArguments) -> Result<ExitCode, Failure> {
-    let gates = arguments.gates.parsed()?;
     let output = arguments.output.as_deref();
     let format = match (arguments.format, output) {
         (Some(format), _) => format,
@@ -78,6 +77,7 @@ pub fn run(arguments: &DiffArguments) -> Result<ExitCode, Failure> {
     let limit_bytes = arguments.max_size.bytes();
     let recording = |operand| load(&ring::file_of(operand).map_err(usage)?, limit_bytes);
     let (old, new) = (recording(&arguments.old)?, recording(&arguments.new)?);
+    let gates = arguments.gates.parsed(&[&old, &new])?;
     let found = inodyne_analyse::difference(&old, &new, &gates);
     if format.is_of_stacks() {
         report::write(stacks(arguments, format, &old, &new)?.as_bytes(), output)?;

@@ -3,6 +3,7 @@
 use clap::Args;
 use inodyne_model::difference::{Difference, GateOutcome};
 use inodyne_model::gate::{Counted, Gate, GateError};
+use inodyne_model::recording::Recording;
 use inodyne_model::syscall::OF_32_BITS;
 use inodyne_render::{escaped, gate_in_words};
 use inodyne_trace::names_of_calls;
@@ -26,13 +27,13 @@ pub const EXPRESSIONS: &str = "EXPRESSION is what must not become true:\n  \
     LIMIT is a change, +5% or +20, or without a sign the most that is allowed.";
 
 impl GateOptions {
-    /// The gates.
+    /// The gates. A call may be named that occurs in one of the recordings, whatever this machine's calls are.
     ///
     /// # Errors
     /// One of the texts is not a gate; the failure says where.
-    pub fn parsed(&self) -> Result<Vec<Gate>, Failure> {
+    pub fn parsed(&self, recordings: &[&Recording]) -> Result<Vec<Gate>, Failure> {
         let parse = |text: &String| {
-            let gate = text.parse().and_then(|gate| known(gate, text));
+            let gate = text.parse().and_then(|gate| known(gate, text, recordings));
             gate.map_err(|error| Failure::new(ExitStatus::Usage, format_args!("--fail-if '{text}': {error}")))
         };
         self.fail_if.iter().map(parse).collect()
@@ -40,7 +41,7 @@ impl GateOptions {
 }
 
 /// A gate on a finding or a call that can exist: one with an unknown name would hold for ever.
-fn known(gate: Gate, text: &str) -> Result<Gate, GateError> {
+fn known(gate: Gate, text: &str, recordings: &[&Recording]) -> Result<Gate, GateError> {
     let wrong = |name: &str, problem: String| {
         let column = text.find(name).map_or(1, |at| text[..at].chars().count() + 1);
         Err(GateError { column, problem })
@@ -53,7 +54,7 @@ fn known(gate: Gate, text: &str) -> Result<Gate, GateError> {
         Gate::Count {
             of: Counted::Calls(Some(call)) | Counted::Errors(Some(call)) | Counted::Bytes(Some(call)),
             ..
-        } if !is_call(call) => {
+        } if !is_call(call) && !occurs(call, recordings) => {
             let alike = |known: &String| (strsim::jaro_winkler(known, call) * 1000.0) as u32;
             let nearest = names_of_calls().max_by_key(alike).unwrap_or_default();
             wrong(call, format!("no system call is called {call}: {nearest} may be meant"))
@@ -67,10 +68,33 @@ fn is_call(name: &str) -> bool {
     OF_32_BITS.iter().any(|processor| name.starts_with(processor)) || names_of_calls().any(|known| known == name)
 }
 
+/// A log of a 32-bit program names its calls without the processor (`stat64`).
+fn occurs(name: &str, recordings: &[&Recording]) -> bool {
+    let traces = recordings.iter().flat_map(|recording| &recording.traces);
+    traces.flat_map(|trace| &trace.by_comm).flat_map(|comm| &comm.syscalls).any(|call| call.name == name)
+}
+
 /// Reports on standard error which gates do not hold, or are not decided, and returns what that comes to.
 pub fn told(found: &Difference) -> Result<(), ExitStatus> {
     for result in found.gates.iter().filter(|result| result.outcome != GateOutcome::Held) {
         crate::say::say!("inodyne: {}", escaped(&gate_in_words(result)));
     }
     if found.fails() { Err(ExitStatus::Failed) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::sample;
+    use inodyne_model::syscall::SyscallStats;
+
+    use super::*;
+
+    #[test]
+    fn a_call_that_occurs_in_a_recording_is_known() {
+        let gates = GateOptions { fail_if: vec!["calls(stat64) > +5%".to_owned()] };
+        let mut recording = sample::find_recording();
+        assert!(gates.parsed(&[&recording]).is_err());
+        recording.traces[0].by_comm[0].syscalls.push(SyscallStats::new("stat64".to_owned()));
+        assert!(gates.parsed(&[&sample::empty(), &recording]).is_ok());
+    }
 }

@@ -77,13 +77,13 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         let message = "--durable is timed in untraced runs: run with -n N or --no-trace";
         return Err(Failure::new(ExitStatus::Usage, message));
     }
-    let gates = arguments.gates.parsed()?;
-    if arguments.baseline.is_none() && !gates.is_empty() {
+    if arguments.baseline.is_none() && !arguments.gates.fail_if.is_empty() {
         let message = "--fail-if holds a run against an earlier one: name its recording with --baseline";
         return Err(Failure::new(ExitStatus::Usage, message));
     }
     let load = |path: &PathBuf| stored::load(path, inodyne_recording::DEFAULT_LIMIT_BYTES);
     let baseline = arguments.baseline.as_ref().map(load).transpose()?;
+    let gates = arguments.gates.parsed(&baseline.iter().collect::<Vec<_>>())?;
     let conditions = Conditions::new(
         arguments.command.user.as_deref(),
         output(arguments.report.format),
