@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use inodyne_lab::Size;
+use inodyne_model::count::counted;
 
 use crate::failure::{ExitStatus, Failure};
 use crate::keep;
@@ -45,13 +46,8 @@ pub fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let imported = inodyne_import::strace(&log, env!("CARGO_PKG_VERSION"), now)
         .map_err(|error| Failure::new(ExitStatus::Usage, format_args!("{}: {error}", arguments.log.display())))?;
-    for (count, what) in [
-        (imported.unread_lines, "lines that are not strace's were passed over"),
-        (imported.untimed_calls, "calls have no duration (-T), and count with no time"),
-    ] {
-        if count > 0 {
-            crate::say::say!("inodyne: {count} {what}");
-        }
+    for what in passed_over(imported.unread_lines, imported.untimed_calls) {
+        crate::say::say!("inodyne: {what}");
     }
     let mut recording = imported.recording;
     inodyne_analyse::explain(&mut recording);
@@ -59,6 +55,18 @@ pub fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
     let unsaved = arguments.report.output.as_ref().and_then(|output| keep::save(&recording, output).err());
     keep::tell(&recording, &arguments.report, TextTo::Stdout, unsaved)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What of a log is not in the recording, or only in part, in words.
+fn passed_over(unread_lines: u64, untimed_calls: u64) -> impl Iterator<Item = String> {
+    let unread = counted(unread_lines, "line that is not strace's was", "lines that are not strace's were");
+    let untimed = counted(
+        untimed_calls,
+        "call has no duration (-T), and counts with",
+        "calls have no duration (-T), and count with",
+    );
+    let all = [(unread_lines, format!("{unread} passed over")), (untimed_calls, format!("{untimed} no time"))];
+    all.into_iter().filter(|(count, _)| *count > 0).map(|(_, what)| what)
 }
 
 /// The whole log. Bytes that are not UTF-8 (a program's output on a terminal) are replaced.
@@ -79,4 +87,26 @@ fn read(path: &Path, limit_bytes: u64) -> Result<String, Failure> {
         ));
     }
     Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_is_not_several() {
+        let said = |unread, untimed| passed_over(unread, untimed).collect::<Vec<_>>();
+        assert!(said(0, 0).is_empty());
+        assert_eq!(
+            said(1, 1),
+            ["1 line that is not strace's was passed over", "1 call has no duration (-T), and counts with no time"]
+        );
+        assert_eq!(
+            said(1_234, 2),
+            [
+                "1,234 lines that are not strace's were passed over",
+                "2 calls have no duration (-T), and count with no time"
+            ]
+        );
+    }
 }
