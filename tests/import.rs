@@ -146,6 +146,28 @@ fn a_log_of_somebody_else_has_the_counts_of_its_lines() {
     assert_eq!((ledger.sum(), ledger.unexplained_ns), (ledger.wall_ns, inodyne_model::Nanos::ZERO), "{ledger:?}");
 }
 
+/// What `find d -size +1` does in many directories in which files have the same names: it looks at each of them once.
+#[test]
+fn a_name_in_many_directories_is_not_looked_up_again_and_again() {
+    let scratch = scratch();
+    let found = |directory: &dyn Fn(usize) -> String| {
+        let line = |at: usize| {
+            let (name, directory) = (["f", "h", "b"][at % 3], directory(at / 3));
+            let us = 1_600 * at;
+            format!(
+                "7 1700000100.{us:06} newfstatat({directory}, \"{name}\", {{st_mode=S_IFREG}}, 0) = 0 <0.000700>\n\
+                 7 1700000100.{:06} newfstatat(3, \"\", {{st_mode=S_IFDIR}}, AT_EMPTY_PATH) = 0 <0.000700>\n",
+                us + 800
+            )
+        };
+        fs::write(scratch.path().join("strace.log"), (0..600).map(line).collect::<String>()).unwrap();
+        imported(scratch.path()).findings.into_iter().map(|finding| finding.id).collect::<Vec<_>>()
+    };
+    assert!(!found(&|at| format!("4</d/{at}>")).contains(&"repeated-stat".to_owned()));
+    assert!(!found(&|_| "4".to_owned()).contains(&"repeated-stat".to_owned()));
+    assert!(found(&|at| format!("4</d/{}>", at % 2)).contains(&"repeated-stat".to_owned()));
+}
+
 #[test]
 fn what_is_no_log_is_refused_in_one_line() {
     let scratch = scratch();

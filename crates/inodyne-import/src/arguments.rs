@@ -15,12 +15,40 @@ pub(crate) struct Text {
 pub(crate) fn strings(arguments: &str) -> impl Iterator<Item = Text> {
     let mut rest = arguments;
     std::iter::from_fn(move || {
-        let begin = rest.find('"')? + 1;
-        let (bytes, length) = unescaped(&rest.as_bytes()[begin..])?;
+        let begin = outside_strings(rest, b'"')? + 1;
+        let (bytes, length) = unescaped(&rest.as_bytes()[begin..], b'"')?;
         rest = &rest[begin + length..];
         let text = String::from_utf8_lossy(&bytes).into_owned();
         Some(Text { text, is_cut: rest.starts_with("...") })
     })
+}
+
+/// The path that a call looks up, by its name of those that it is given first. A relative one is completed by the directory that the log
+/// names beside the descriptor (`-y`). One that is relative to a descriptor of which the log does not say more begins with `…/`: the same
+/// name may be in many directories. None for the descriptor itself (`newfstatat(3, "", …, AT_EMPTY_PATH)`).
+pub(crate) fn path(arguments: &str) -> Option<Text> {
+    let before = &arguments[..outside_strings(arguments, b'"')?];
+    let name = strings(arguments).next().filter(|name| !name.text.is_empty())?;
+    if name.text.starts_with('/') {
+        return Some(name);
+    }
+    let is_of_working_directory = before.is_empty() || WORKING_DIRECTORY.iter().any(|it| before.starts_with(it));
+    let text = match directory(before) {
+        Some(directory) => format!("{}/{}", directory.trim_end_matches('/'), name.text),
+        None if is_of_working_directory => name.text,
+        None => format!("…/{}", name.text),
+    };
+    Some(Text { text, is_cut: name.is_cut })
+}
+
+/// `AT_FDCWD`, also as a number (`-X`).
+const WORKING_DIRECTORY: [&str; 3] = ["AT_FDCWD", "-100", "0xffffff9c"];
+
+/// The directory that stands beside a descriptor: `3</x>`.
+fn directory(descriptor: &str) -> Option<String> {
+    let begin = descriptor.find('<')? + 1;
+    let (bytes, _) = unescaped(&descriptor.as_bytes()[begin..], b'>')?;
+    Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|path| path.starts_with('/'))
 }
 
 /// The words of an `execve`: the strings in the first list. The second value says whether some are missing. The environment is an
@@ -37,26 +65,28 @@ pub(crate) fn words(arguments: &str) -> (Vec<String>, bool) {
     (words.into_iter().map(|word| word.text).collect(), cut)
 }
 
-/// The first position of this byte outside strings: file names may contain any byte.
+/// The first position of this byte outside strings: file names may contain any byte, and what strace writes of them outside strings
+/// (`-y`) is escaped, too.
 fn outside_strings(text: &str, byte: u8) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
     loop {
         match *bytes.get(at)? {
-            b'"' => at += 1 + unescaped(&bytes[at + 1..])?.1,
             found if found == byte => return Some(at),
+            b'"' => at += 1 + unescaped(&bytes[at + 1..], b'"')?.1,
+            b'\\' => at += 2,
             _ => at += 1,
         }
     }
 }
 
-/// The string that begins here, up to its closing quote, and its length in the log including the quote; `None` if it is not closed.
-fn unescaped(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
+/// The string that begins here, up to the byte that closes it, and its length in the log including that; `None` if it is not closed.
+fn unescaped(bytes: &[u8], closing: u8) -> Option<(Vec<u8>, usize)> {
     let mut text = Vec::new();
     let mut at = 0;
     loop {
         match *bytes.get(at)? {
-            b'"' => return Some((text, at + 1)),
+            byte if byte == closing => return Some((text, at + 1)),
             b'\\' => {
                 let (byte, length) = escape(&bytes[at + 1..])?;
                 text.push(byte);
@@ -103,6 +133,32 @@ mod tests {
         assert_eq!(all[0], Text { text: "a\"b\\cä\n".to_owned(), is_cut: false });
         assert_eq!(all[1], Text { text: "cut".to_owned(), is_cut: true });
         assert_eq!(strings("\"not closed").count(), 0);
+    }
+
+    #[test]
+    fn a_quote_in_the_name_of_a_directory_begins_no_string() {
+        let all: Vec<Text> = strings(r#"AT_FDCWD</a\"b>, "c", 0"#).collect();
+        assert_eq!(all, [Text { text: "c".to_owned(), is_cut: false }]);
+        let (of, cut) = words(r#"3</a\"b>, "", ["ls", "x"], 0x7fff, AT_EMPTY_PATH"#);
+        assert_eq!((of.join("|"), cut), ("ls|x".to_owned(), false));
+    }
+
+    #[test]
+    fn paths_are_completed_where_the_log_names_the_directory() {
+        let of = |arguments| path(arguments).map(|path| path.text);
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(of(r#"AT_FDCWD, "/x", O_RDONLY"#), some("/x"));
+        assert_eq!(of(r#""x", {st_mode=S_IFREG}"#), some("x"));
+        assert_eq!(of(r#"AT_FDCWD, "x", 0"#), some("x"));
+        assert_eq!(of(r#"-100, "x", 0"#), some("x"));
+        assert_eq!(of(r#"AT_FDCWD</>, "x", 0"#), some("/x"));
+        assert_eq!(of(r#"4</a\"b\76\303\244/c>, "x", 0"#), some("/a\"b>ä/c/x"));
+        assert_eq!(of(r#"4</a>, "/x", 0"#), some("/x"));
+        assert_eq!(of(r#"4, "x", 0"#), some("…/x"));
+        assert_eq!(of(r#"4<socket:[12]>, "x", 0"#), some("…/x"));
+        // How glibc's fstat looks.
+        assert_eq!(of(r#"3</a>, "", {st_mode=S_IFREG}, AT_EMPTY_PATH"#), None);
+        assert_eq!(of("3, 0x7ffe, 0"), None);
     }
 
     #[test]

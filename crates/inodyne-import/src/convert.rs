@@ -422,6 +422,20 @@ mod tests {
         assert!(!names.contains(&"exit_group") && names.contains(&"wait4"), "{names:?}");
     }
 
+    #[test]
+    fn names_in_several_directories_are_several_paths() {
+        let log = r#"
+7 1.1 newfstatat(4</d/a>, "f", {st_mode=S_IFREG}, AT_SYMLINK_NOFOLLOW) = 0 <0.1>
+7 1.2 newfstatat(4</d/b>, "f", {st_mode=S_IFREG}, AT_SYMLINK_NOFOLLOW) = 0 <0.1>
+7 1.3 newfstatat(4</d/b>, "", {st_mode=S_IFDIR}, AT_EMPTY_PATH) = 0 <0.1>
+7 1.4 newfstatat(4, "f", {st_mode=S_IFREG}, AT_SYMLINK_NOFOLLOW) = 0 <0.1>
+7 1.5 newfstatat(4, "f", {st_mode=S_IFREG}, AT_SYMLINK_NOFOLLOW) = 0 <0.1>
+"#;
+        let paths = trace(&History::of(log.lines())).paths.unwrap();
+        let counted: Vec<_> = paths.looked_up.iter().map(|path| (path.path.as_str(), path.calls)).collect();
+        assert_eq!(counted, [("…/f", 2), ("/d/a/f", 1), ("/d/b/f", 1)]);
+    }
+
     proptest::proptest! {
         /// Whatever a log contains, nothing panics, and the parts of each thread's lifetime add up.
         #[test]

@@ -397,7 +397,7 @@ impl History {
             Returned::Error(name) => Result::Error(name.to_owned()),
             Returned::Never => Result::Never,
         };
-        let path = looks_up(call.name).then(|| arguments::strings(call.arguments).next()).flatten();
+        let path = looks_up(call.name).then(|| arguments::path(call.arguments)).flatten();
         let comm = self.threads[thread].comm;
         let calls = &mut self.threads[thread].calls;
         // Two halves may overlap the previous line by the time that printing took, and if times are whole seconds (-t), all calls of
