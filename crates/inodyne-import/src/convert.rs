@@ -272,18 +272,17 @@ impl<'a> Parts<'a> {
 
     fn was_off(&mut self, sums: &mut ThreadObserved, pieces: &mut Pieces<'a>, call: &'a Call, off: Off) {
         // No other thread can depend on it in the meantime.
-        while pieces.cut_before(off.back).is_some() {}
+        while pieces.cut_before(off.wake).is_some() {}
         self.send(sums.number, pieces, off.out);
-        let (blocked, ready) = (off.wake - off.out, off.back - off.wake);
+        let blocked = off.wake - off.out;
         sums.blocked_ns += Nanos(blocked);
-        sums.runqueue_ns += Nanos(ready);
         sums.waits += 1;
         let call_number = self.number_of_call(&call.name);
         let timeline = &mut self.timeline;
         timeline.thread.push(sums.number);
         timeline.out_ns.push(off.out.saturating_sub(self.started));
         timeline.blocked_ns.push(blocked);
-        timeline.ready_ns.push(ready);
+        timeline.ready_ns.push(0);
         timeline.call.push(call_number);
         timeline.stack.push(1);
         timeline.waker.push(Waker::Traced);
@@ -304,6 +303,9 @@ impl<'a> Parts<'a> {
         wait.ns += Nanos(blocked);
         wait.count += 1;
         wait.max_ns = wait.max_ns.max(Nanos(blocked));
+        // What is left until the call returns is mostly the time that strace took, hardly a wait for a CPU.
+        *sums.kernel_ns.entry(call.name.clone()).or_default() += Nanos(off.back - off.wake);
+        self.ran(sums.number, pieces, &call.name, off.wake, off.back);
     }
 
     fn send(&mut self, thread: ThreadNumber, pieces: &mut Pieces<'a>, at: Instant) {
@@ -408,7 +410,9 @@ mod tests {
         let [shell, child] = &trace.observed.threads[..] else { panic!() };
         // vfork until the child's execve has returned, wait4 until its end.
         assert_eq!(shell.blocked_ns, Nanos(300_000 + 1_800_000));
-        assert_eq!(shell.runqueue_ns, Nanos(100_000 + 500_000));
+        // What is left of these calls is time in them: the log does not say that they waited for a CPU.
+        assert_eq!(shell.runqueue_ns, Nanos::ZERO);
+        assert_eq!([shell.kernel_ns["vfork"], shell.kernel_ns["wait4"]], [100_000, 500_000].map(Nanos));
         assert_eq!(child.kernel_ns["openat"], Nanos(250_000));
         let paths = trace.paths.unwrap();
         assert_eq!(paths.looked_up.iter().find(|path| path.path == "/x").map(|path| path.not_found), Some(1));
