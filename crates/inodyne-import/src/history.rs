@@ -30,6 +30,9 @@ const LONGEST_COMM: usize = 15;
 const NAMELESS: &str = "unknown";
 /// Id of the thread of lines that do not name one.
 const UNNAMED: u32 = 0;
+/// Flags of `clone` (include/uapi/linux/sched.h).
+const CLONE_VFORK: u64 = 0x4000;
+const CLONE_THREAD: u64 = 0x10000;
 /// How many lines are searched for the rest of a torn call: what it printed may be several lines long.
 const LONGEST_TEAR: u32 = 16;
 
@@ -133,6 +136,8 @@ pub(crate) struct History {
     attached: HashSet<u32>,
     /// A call whose line has only its beginning, and how many more lines may have the rest.
     torn: Option<(String, u32)>,
+    /// Inside the table of `-C`, which ends with its total.
+    in_table: bool,
     now: Option<Instant>,
 }
 
@@ -146,12 +151,14 @@ impl History {
             }
             match line::parse(text) {
                 Some(line) => {
+                    history.in_table = line::begins_table(text) || history.in_table && line.event == Event::Other;
                     // strace finishes the torn call before it says anything about another.
                     if line.at.is_some() {
                         history.unread += u64::from(history.torn.take().is_some());
                     }
                     history.line(&line);
                 }
+                None if history.in_table => history.in_table = !text.trim_end().ends_with(" total"),
                 None => history.broken(text),
             }
         }
@@ -226,7 +233,8 @@ impl History {
             None => self.unnamed(at),
         };
         let tid = self.threads[thread].tid;
-        if let Some(comm) = line.comm {
+        // strace goes on writing the old name after a program was executed.
+        if let Some(comm) = line.comm.filter(|_| self.threads[thread].programs.is_empty()) {
             self.threads[thread].comm = self.comm(comm);
         }
         match line.event {
@@ -386,9 +394,7 @@ impl History {
             "clone" | "clone3" | "fork" | "vfork" if value > 0 => waited_for = self.made(thread, call, value),
             "wait4" | "waitpid" if value > 0 => waited_for = self.reaped(thread, value),
             "waitid" if value == 0 => {
-                let pid = call.arguments.split_once("si_pid=").map(|(_, rest)| rest);
-                let pid = pid.and_then(|rest| rest.split([',', '}', ' ']).next()?.parse().ok());
-                waited_for = pid.and_then(|pid| self.reaped(thread, pid));
+                waited_for = pid_of(call.arguments).and_then(|pid| self.reaped(thread, pid));
             }
             _ => {}
         }
@@ -411,7 +417,12 @@ impl History {
     fn executed(&mut self, thread: usize, call: &Whole<'_>) {
         let file = arguments::strings(call.arguments).next().map(|file| file.text).unwrap_or_default();
         let (words, is_cut) = arguments::words(call.arguments);
-        self.threads[thread].comm = self.comm(file.rsplit('/').next().unwrap_or(&file));
+        // `execveat` of a descriptor gives no name (AT_EMPTY_PATH).
+        let named = [Some(&file), words.first()].into_iter().flatten();
+        let name = named.map(|name| name.rsplit('/').next().unwrap_or(name)).find(|name| !name.is_empty());
+        if let Some(name) = name {
+            self.threads[thread].comm = self.comm(name);
+        }
         self.threads[thread].programs.push(Program { at: call.end, file, words, is_cut });
     }
 
@@ -425,7 +436,7 @@ impl History {
     /// A thread or process was created: if it has appeared before, only now is it known by whom.
     fn made(&mut self, parent: usize, call: &Whole<'_>, value: i64) -> Option<Awaited> {
         let tid = u32::try_from(value).ok()?;
-        let is_process = !call.arguments.contains("CLONE_THREAD");
+        let is_process = !has_flag(call.arguments, "CLONE_THREAD", CLONE_THREAD);
         let known = self.current.get(&tid).copied();
         let child = match known.filter(|child| *child != parent && self.threads[*child].born >= call.begin) {
             Some(child) => {
@@ -435,16 +446,18 @@ impl History {
                 if !is_process {
                     thread.leader = leader;
                 }
-                // If it has executed a program in the meantime, it has a name from that.
-                if thread.programs.is_empty() && self.comms[thread.comm] == NAMELESS {
+                // If it has executed a program in the meantime, it has a name from that; before, it had its parent's.
+                let is_nameless = |comm: usize| self.comms[comm] == NAMELESS;
+                if is_nameless(thread.comm) {
                     thread.comm = comm;
-                    thread.calls.iter_mut().for_each(|call| call.comm = comm);
                 }
+                thread.calls.iter_mut().filter(|call| is_nameless(call.comm)).for_each(|call| call.comm = comm);
                 child
             }
             None => self.born(tid, Some(parent), is_process, call.end),
         };
-        (call.name == "vfork" || call.arguments.contains("CLONE_VFORK")).then_some(Awaited::Program(child))
+        let is_vfork = call.name == "vfork" || has_flag(call.arguments, "CLONE_VFORK", CLONE_VFORK);
+        is_vfork.then_some(Awaited::Program(child))
     }
 
     /// Whose end a wait has reported: the last thread with that id, whether the log has its end already or only later.
@@ -454,6 +467,28 @@ impl History {
         let child = self.survivor(child);
         (child != waiter).then_some(Awaited::End(child))
     }
+}
+
+/// Whether a clone has this flag, by name or as a bit of a number (`-X raw`).
+fn has_flag(arguments: &str, name: &str, bit: u64) -> bool {
+    let number = || {
+        let (_, rest) = arguments.split_once("flags=0x")?;
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        u64::from_str_radix(&rest[..digits], 16).ok()
+    };
+    arguments.contains(name) || number().is_some_and(|flags| flags & bit != 0)
+}
+
+/// Of which process `waitid` tells: `si_pid=6`, `si_pid=6<ls>` (`--decode-pids=comm`), `si_pid=2 /* 4711 in strace's PID NS */`.
+fn pid_of(arguments: &str) -> Option<i64> {
+    let (_, rest) = arguments.split_once("si_pid=")?;
+    let number = |text: &str| {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        text[..digits].parse().ok()
+    };
+    let field = rest.split(", si_").next().unwrap_or(rest);
+    let outside = field.rsplit_once("/* ").filter(|(_, comment)| comment.contains(" in strace's PID NS"));
+    outside.and_then(|(_, comment)| number(comment)).or_else(|| number(field))
 }
 
 #[cfg(test)]
@@ -641,5 +676,64 @@ child_stack=0, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0x7f9) = 6 <0.00
     fn an_id_is_given_again() {
         let log = "5 1.0 close(1) = 0 <0.1>\n5 1.0 +++ exited with 0 +++\n5 1.0 close(1) = 0 <0.1>";
         assert_eq!(History::of(log.lines()).threads.len(), 2);
+    }
+
+    #[test]
+    fn names_are_those_that_programs_had() {
+        // The column goes on with the old name, vfork's child has its parent's until it executes, and a descriptor has no name.
+        let log = r#"
+5<strace> 1700000100.000000 execve("/bin/sh", ["sh"], 0x1) = 0 <0.000100>
+5<strace> 1700000100.001000 vfork( <unfinished ...>
+6 1700000100.001200 close(3) = 0 <0.000001>
+6 1700000100.001300 execveat(4, "", ["/bin/ls", "/"], 0x1, AT_EMPTY_PATH <unfinished ...>
+5<strace> 1700000100.001500 <... vfork resumed>) = 6 <0.000400>
+6 1700000100.001600 <... execveat resumed>) = 0 <0.000300>
+6 1700000100.001700 execveat(4, "", [], 0x1, AT_EMPTY_PATH) = 0 <0.000300>
+"#;
+        let history = History::of(log.lines());
+        let names = |thread: usize| -> Vec<_> {
+            history.threads[thread].calls.iter().map(|call| history.comms[call.comm].as_str()).collect()
+        };
+        assert_eq!(names(0), ["sh", "sh"]);
+        assert_eq!(names(1), ["sh", "ls", "ls"]);
+        assert!(history.threads[1].calls.iter().all(|call| call.path.is_none()));
+    }
+
+    #[test]
+    fn flags_may_be_a_number() {
+        let log = "5 1.0 clone3({flags=0x3d0f00, exit_signal=0}, 88) = 6 <0.1>
+5 2.0 clone(child_stack=NULL, flags=0x4111, exit_signal=0) = 7 <0.1>
+5 3.0 clone(child_stack=NULL, flags=0x1200011, child_tidptr=0x10000) = 8 <0.1>";
+        let history = History::of(log.lines());
+        assert_eq!(history.threads.iter().map(|thread| thread.leader).collect::<Vec<_>>(), [0, 0, 2, 3]);
+        let awaited: Vec<_> = history.threads[0].calls.iter().map(|call| call.waited_for).collect();
+        assert_eq!(awaited, [None, Some(Awaited::Program(2)), None]);
+    }
+
+    #[test]
+    fn a_wait_tells_of_a_process_in_several_ways() {
+        let of =
+            |field: &str| pid_of(&format!("P_ALL, 0, {{si_signo=SIGCHLD, si_pid={field}, si_uid=0}}, WEXITED, NULL"));
+        assert_eq!(["6", "6<ls>", "6<a, }b>"].map(of), [Some(6); 3]);
+        assert_eq!(["2 /* 4711 in strace's PID NS */", "2<ls> /* 4711 in strace's PID NS */"].map(of), [Some(4711); 2]);
+        assert_eq!((of("x"), pid_of("P_ALL, 0, NULL")), (None, None));
+    }
+
+    #[test]
+    fn the_table_of_strace_is_nobodys_output() {
+        let log = "5 1.0 close(1) = 0 <0.1>
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 90.00    0.000123           5        23         3 openat
+ 10.00    0.000012           5         2           close
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000135           5        25         3 total
+printed";
+        let history = History::of(log.lines());
+        assert_eq!((history.unread, history.threads.len(), history.threads[0].calls.len()), (1, 1, 1));
+        // Half a table swallows no calls.
+        let cut = format!("{}\n5 2.0 close(1) = 0 <0.1>\nprinted", log.lines().take(4).collect::<Vec<_>>().join("\n"));
+        let history = History::of(cut.lines());
+        assert_eq!((history.unread, history.threads[0].calls.len()), (1, 2));
     }
 }

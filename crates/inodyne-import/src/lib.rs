@@ -84,6 +84,21 @@ pub fn strace(log: &str, program_version: &str, created_unix_s: u64) -> Result<I
 
 /// The first program of the root; a process that strace attached to has none.
 fn command(history: &History) -> CommandSpec {
-    let words = history.threads.first().and_then(|root| root.programs.first()).map(|program| program.words.clone());
+    let words = history.threads.first().and_then(|root| root.programs.first());
+    let words = words.map(|program| program.words.clone()).filter(|words| words.iter().any(|word| !word.is_empty()));
     CommandSpec::new(words.unwrap_or_else(|| vec!["unknown".to_owned()]).into_iter().map(Into::into).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_words_is_unknown() {
+        for words in ["[]", r#"[""]"#, "NULL"] {
+            let log = format!(r#"7 1.0 execve("/bin/x", {words}, 0x1) = 0 <0.1>"#);
+            let imported = strace(&log, "0", 0).unwrap();
+            assert_eq!(imported.recording.commands[0], CommandSpec::new(vec!["unknown".into()]), "{words}");
+        }
+    }
 }

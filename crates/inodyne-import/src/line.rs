@@ -20,6 +20,9 @@ pub(crate) type Instant = u64;
 const NANOS_A_SECOND: u64 = 1_000_000_000;
 const SECONDS_A_DAY: u64 = 86_400;
 
+/// The headings of the table of `-C`.
+const TABLE: &str = "% time";
+
 /// A line that says something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
@@ -147,6 +150,11 @@ pub(crate) fn torn(line: &str) -> Option<Torn<'_>> {
     })
 }
 
+/// Whether the table of `-C` begins here.
+pub(crate) fn begins_table(line: &str) -> bool {
+    line.starts_with(TABLE)
+}
+
 /// The columns in front of the event, and the text of the event.
 fn columns(text: &str) -> (Option<u32>, Option<&str>, Option<Stamp>, &str) {
     let (tid, comm, rest) = thread(unquoted(text));
@@ -268,7 +276,7 @@ fn event(text: &str) -> Option<Event<'_>> {
     if let Some(tid) = attached(text) {
         return Some(Event::Attached { tid });
     }
-    let note = ["--- ", "strace: ", "Process ", "[ Process ", " > ", "> ", "% time", "------ "];
+    let note = ["--- ", "strace: ", "Process ", "[ Process ", " > ", "> ", TABLE, "------ "];
     if note.iter().any(|start| text.starts_with(start)) {
         return Some(Event::Other);
     }
