@@ -168,6 +168,21 @@ fn a_name_in_many_directories_is_not_looked_up_again_and_again() {
     assert!(found(&|at| format!("4</d/{}>", at % 2)).contains(&"repeated-stat".to_owned()));
 }
 
+/// `strace -p` of a server: the thread that strace names first is not the one that matters.
+#[test]
+fn of_processes_that_were_running_the_ledger_is_that_of_the_one_that_lives_longest() {
+    let scratch = scratch();
+    let log = "4587 1700000100.0 close(3) = 0 <0.1>\n4534 1700000100.1 read(0, \"\", 9) = 0 <0.5>
+4587 1700000101.0 exit(0) = ?\n4587 1700000101.0 +++ exited with 0 +++
+4534 1700000101.5 fsync(3) = 0 <50.000000>\n4534 1700000160.5 close(3) = 0 <0.1>\n";
+    fs::write(scratch.path().join("strace.log"), log).unwrap();
+    let recording = imported(scratch.path());
+    let ledger = &recording.traces[0].ledger;
+    assert_eq!((ledger.sum(), ledger.wall_ns), (ledger.wall_ns, inodyne_model::Nanos(60_600_000_000)), "{ledger:?}");
+    let synced = ledger.rows.iter().find(|row| row.syscall.as_deref() == Some("fsync"));
+    assert_eq!(synced.map(|row| row.ns), Some(inodyne_model::Nanos(50_000_000_000)), "{ledger:?}");
+}
+
 #[test]
 fn what_is_no_log_is_refused_in_one_line() {
     let scratch = scratch();

@@ -32,7 +32,7 @@ const WAITS_FOR_CHILD: StackId = StackId(1);
 
 /// Makes a trace from a history.
 pub(crate) fn trace(history: &History) -> Trace {
-    let started = history.threads.first().map_or(0, |root| root.born);
+    let started = history.started();
     let ended = end_of_root(history);
     let mut by_comm: HashMap<(usize, &str), Counted> = HashMap::new();
     let mut paths: HashMap<(&str, &str, bool), PathCount> = HashMap::new();
@@ -71,8 +71,12 @@ pub(crate) fn trace(history: &History) -> Trace {
     }
 }
 
-/// When the last thread of the root process ended, or else the end of the log.
+/// When the last thread of the root process ended, or else the end of the log. Of processes that were running before, any may be what
+/// the log was made for: it counts as a whole.
 fn end_of_root(history: &History) -> Instant {
+    if history.began_running {
+        return history.last;
+    }
     let of_root = history.threads.iter().filter(|thread| thread.leader == 0);
     let ends: Option<Vec<Instant>> = of_root.map(|thread| thread.ended.map(|(at, _)| at)).collect();
     ends.and_then(|ends| ends.into_iter().max()).unwrap_or(history.last)
@@ -158,7 +162,7 @@ fn programs(history: &History) -> Vec<Program> {
     let mut programs: Vec<Program> = Vec::new();
     for (number, thread) in history.threads.iter().enumerate() {
         programs.extend(thread.programs.iter().map(|program| Program {
-            thread: number_of(number),
+            thread: number_of(history, number),
             pid: history.threads[thread.leader].tid,
             at_ns: Nanos(program.at),
             file: program.file.clone(),
@@ -170,9 +174,14 @@ fn programs(history: &History) -> Vec<Program> {
     programs
 }
 
-/// Threads are numbered from [`ROOT`] on.
-fn number_of(index: usize) -> ThreadNumber {
-    ROOT.saturating_add(u32::try_from(index).unwrap_or(u32::MAX - ROOT))
+/// Threads are numbered from [`ROOT`] on; if that is not the first one, the first one has its number.
+fn number_of(history: &History, index: usize) -> ThreadNumber {
+    let place = match index {
+        0 => history.root,
+        _ if index == history.root => 0,
+        _ => index,
+    };
+    ROOT.saturating_add(u32::try_from(place).unwrap_or(u32::MAX - ROOT))
 }
 
 /// A wait whose reason is known.
@@ -213,7 +222,7 @@ impl<'a> Parts<'a> {
             Timeline { calls: vec![String::new()], stacks: vec![StackId(0), WAITS_FOR_CHILD], ..Timeline::default() };
         Parts {
             history,
-            started: history.threads.first().map_or(0, |root| root.born),
+            started: history.started(),
             cuts,
             numbers: HashMap::from([("", 0)]),
             threads: Vec::new(),
@@ -225,10 +234,10 @@ impl<'a> Parts<'a> {
 
     fn add(&mut self, index: usize, thread: &'a Thread) {
         let ended = thread.ended.map_or(self.history.last, |(at, _)| at);
-        let number = number_of(index);
+        let number = number_of(self.history, index);
         let mut sums = ThreadObserved {
             number,
-            parent: thread.parent.map_or(0, number_of),
+            parent: thread.parent.map_or(0, |parent| number_of(self.history, parent)),
             pid: self.history.threads[thread.leader].tid,
             tid: thread.tid,
             comm: thread.calls.last().map_or("", |call| &self.history.comms[call.comm]).to_owned(),
@@ -287,7 +296,7 @@ impl<'a> Parts<'a> {
         timeline.stack.push(1);
         timeline.waker.push(Waker::Traced);
         timeline.waker_tid.push(self.history.threads[off.waker].tid);
-        timeline.waker_thread.push(number_of(off.waker));
+        timeline.waker_thread.push(number_of(self.history, off.waker));
         timeline.waker_stack.push(0);
         let wait = self.waits.entry((sums.number, &call.name)).or_insert_with(|| Wait {
             thread: sums.number,
@@ -424,6 +433,18 @@ mod tests {
         let names: Vec<_> =
             trace.by_comm.iter().flat_map(|comm| &comm.syscalls).map(|call| call.name.as_str()).collect();
         assert!(!names.contains(&"exit_group") && names.contains(&"wait4"), "{names:?}");
+    }
+
+    #[test]
+    fn of_processes_that_were_running_the_whole_log_counts() {
+        let log = "4587 1700000100.0 close(3) = 0 <0.1>\n4534 1700000100.1 read(0, \"\", 9) = 0 <0.5>
+4587 1700000101.0 exit(0) = ?\n4587 1700000101.0 +++ exited with 0 +++
+4534 1700000101.5 fsync(3) = 0 <50.000000>\n4534 1700000160.5 close(3) = 0 <0.1>";
+        let trace = trace(&History::of(log.lines()));
+        assert_eq!(trace.wall_ns, Nanos(60_600_000_000));
+        let root = trace.observed.root().unwrap();
+        assert_eq!((root.tid, root.kernel_ns["fsync"]), (4534, Nanos(50_000_000_000)));
+        assert_eq!(trace.observed.threads.iter().map(|thread| thread.number).collect::<Vec<_>>(), [ROOT + 1, ROOT]);
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! thread     the unnamed one     the same; torn, and put together      6, its child           5 is the unnamed one
 //! ```
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use inodyne_model::run::Exit;
@@ -116,8 +117,13 @@ struct Whole<'a> {
 /// Everything in a log.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    /// In the order in which they were first seen; the first is the root.
+    /// In the order in which they were first seen.
     pub(crate) threads: Vec<Thread>,
+    /// Index of the thread whose life the wall-clock time is: the first one, or, if strace attached to processes that were running, the
+    /// one that lived longest.
+    pub(crate) root: usize,
+    /// Whether the first thread did not begin by executing a program: strace attached to it, or the log is only a part.
+    pub(crate) began_running: bool,
     /// Command names.
     pub(crate) comms: Vec<String>,
     /// Lines that do not belong to such a log.
@@ -164,7 +170,29 @@ impl History {
         }
         history.unread += u64::from(history.torn.is_some());
         history.cut_off_all();
+        history.choose_root();
         history
+    }
+
+    fn choose_root(&mut self) {
+        let first_call = self.threads.first().and_then(|first| first.calls.first());
+        self.began_running = !first_call.is_some_and(|call| matches!(call.name.as_str(), "execve" | "execveat"));
+        if self.began_running {
+            let life = |thread: &Thread| thread.ended.map_or(self.last, |(at, _)| at).saturating_sub(thread.born);
+            let longest = (0..self.threads.len()).min_by_key(|thread| Reverse(life(&self.threads[*thread])));
+            self.root = longest.unwrap_or(0);
+        }
+    }
+
+    /// Index of the first thread of the root's process.
+    pub(crate) fn leader_of_root(&self) -> usize {
+        self.threads.get(self.root).map_or(0, |root| root.leader)
+    }
+
+    /// When the wall-clock time began.
+    pub(crate) fn started(&self) -> Instant {
+        let which = if self.began_running { self.threads.len() } else { 1 };
+        self.threads.iter().take(which).map(|thread| thread.born).min().unwrap_or(0)
     }
 
     /// How the process with this first thread ended.
@@ -243,6 +271,7 @@ impl History {
             }
             Event::Unfinished { name, arguments } => {
                 let (name, arguments) = (name.to_owned(), arguments.to_owned());
+                // If another call was under way, its end is not in the log, nor how long it took.
                 self.threads[thread].pending = Some(Pending { name, arguments, begin: at });
             }
             Event::Resumed { name, arguments, outcome } => self.resumed(thread, name, arguments, at, outcome),
@@ -337,6 +366,8 @@ impl History {
     }
 
     fn whole(&mut self, thread: usize, name: &str, arguments: &str, begin: Instant, outcome: Outcome<'_>) {
+        // If a call was under way, a part of the log is missing (`grep`), and it is not known when that call ended.
+        self.threads[thread].pending = None;
         // exit_group and the like take no visible time.
         let took = outcome.took.unwrap_or_else(|| {
             self.untimed += u64::from(outcome.returned != Returned::Never);
@@ -347,9 +378,13 @@ impl History {
     }
 
     fn resumed(&mut self, thread: usize, name: &str, arguments: &str, at: Instant, outcome: Outcome<'_>) {
-        let Some(pending) = self.threads[thread].pending.take() else {
+        let Some(pending) = self.threads[thread].pending.take().filter(|pending| pending.name == name) else {
             // Its beginning is not in the log: it was in progress when strace attached.
             let begin = at.saturating_sub(outcome.took.unwrap_or(0));
+            let attached = &mut self.threads[thread];
+            if attached.calls.is_empty() {
+                attached.born = attached.born.min(begin);
+            }
             return self.returned(thread, &Whole { name, arguments, begin, end: at, returned: outcome.returned });
         };
         let begin = pending.begin;
@@ -378,6 +413,8 @@ impl History {
     fn cut_off(&mut self, thread: usize, at: Instant) {
         if let Some(Pending { name, arguments, begin }) = self.threads[thread].pending.take() {
             let returned = Returned::Never;
+            // Of the time that is left, what the call before it took is not its own.
+            let begin = self.threads[thread].calls.last().map_or(begin, |before| begin.max(before.end));
             self.returned(thread, &Whole { name: &name, arguments: &arguments, begin, end: at.max(begin), returned });
         }
     }
@@ -676,6 +713,51 @@ child_stack=0, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0x7f9) = 6 <0.00
     fn an_id_is_given_again() {
         let log = "5 1.0 close(1) = 0 <0.1>\n5 1.0 +++ exited with 0 +++\n5 1.0 close(1) = 0 <0.1>";
         assert_eq!(History::of(log.lines()).threads.len(), 2);
+    }
+
+    /// The calls of a thread with their begin and length, in milliseconds after the second 1700000100.
+    fn calls_in_ms(thread: &Thread) -> Vec<(&str, u64, u64)> {
+        let ms = |call: &Call| (call.begin / 1_000_000 - 1_700_000_100_000, (call.end - call.begin) / 1_000_000);
+        thread.calls.iter().map(|call| (call.name.as_str(), ms(call).0, ms(call).1)).collect()
+    }
+
+    #[test]
+    fn a_call_of_which_the_end_is_missing_takes_no_time_after_the_next_line() {
+        let whole = "7 1700000100.100000 fsync(9 <unfinished ...>\n7 1700000110.000000 fsync(9) = 0 <0.050000>
+7 1700000110.100000 +++ exited with 0 +++";
+        let history = History::of(whole.lines());
+        let [thread] = &history.threads[..] else { panic!("{history:?}") };
+        assert_eq!(calls_in_ms(thread), [("fsync", 10_000, 50)]);
+        assert_eq!(thread.ended.map(|(at, _)| at - thread.born), Some(10_000_000_000));
+        assert_eq!(history.last - thread.born, 10_000_000_000);
+
+        let other = "7 1700000100.100000 read(0 <unfinished ...>\n7 1700000101.000000 write(1 <unfinished ...>
+7 1700000102.000000 <... write resumed>, \"x\", 1) = 1 <1.000000>\n7 1700000103.000000 read(0 <unfinished ...>
+7 1700000105.000000 <... write resumed>, \"x\", 1) = 1 <0.500000>";
+        let history = History::of(other.lines());
+        let [thread] = &history.threads[..] else { panic!("{history:?}") };
+        assert_eq!(calls_in_ms(thread), [("write", 1_000, 1_000), ("write", 4_500, 500)]);
+    }
+
+    #[test]
+    fn a_call_that_is_cut_off_ends_with_its_thread() {
+        // The call before it took longer than until it began, by the time that printing took.
+        let log = "7 1700000100.000000 close(1) = 0 <2.000000>\n7 1700000101.000000 read(0 <unfinished ...>
+7 1700000103.000000 +++ exited with 0 +++";
+        let history = History::of(log.lines());
+        let [thread] = &history.threads[..] else { panic!("{history:?}") };
+        assert_eq!(calls_in_ms(thread), [("close", 0, 2_000), ("read", 2_000, 1_000)]);
+        assert_eq!(thread.ended.map(|(at, _)| at - thread.born), Some(3_000_000_000));
+    }
+
+    #[test]
+    fn a_thread_lives_from_the_beginning_of_a_call_of_which_the_log_has_only_the_end() {
+        let log =
+            "7 1700000110.000000 <... fsync resumed>) = 0 <9.000000>\n7 1700000110.500000 close(1) = 0 <0.100000>";
+        let history = History::of(log.lines());
+        let [thread] = &history.threads[..] else { panic!("{history:?}") };
+        assert_eq!(calls_in_ms(thread), [("fsync", 1_000, 9_000), ("close", 10_500, 100)]);
+        assert_eq!(history.started(), 1_700_000_101_000_000_000);
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub fn strace(log: &str, program_version: &str, created_unix_s: u64) -> Result<I
     recording.push_run(Run {
         traced: true,
         wall_ns: trace.wall_ns,
-        exit: history.exit_of(0).unwrap_or_default(),
+        exit: history.exit_of(history.leader_of_root()).unwrap_or_default(),
         // A log does not contain the rest.
         ..Run::default()
     });
@@ -84,7 +84,7 @@ pub fn strace(log: &str, program_version: &str, created_unix_s: u64) -> Result<I
 
 /// The first program of the root; a process that strace attached to has none.
 fn command(history: &History) -> CommandSpec {
-    let words = history.threads.first().and_then(|root| root.programs.first());
+    let words = history.threads.get(history.root).and_then(|root| root.programs.first());
     let words = words.map(|program| program.words.clone()).filter(|words| words.iter().any(|word| !word.is_empty()));
     CommandSpec::new(words.unwrap_or_else(|| vec!["unknown".to_owned()]).into_iter().map(Into::into).collect())
 }
