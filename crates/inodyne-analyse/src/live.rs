@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A wait that is under way may be classified differently once it is over, since who ends it is a part of what it was. Then one cause
-//! would have less in the later snapshot: what is too much is taken from those that have more.
+//! would have less in the later snapshot: what is too much is taken from those that have more, of the same call first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -112,18 +112,8 @@ fn less(later: &Account, earlier: &Account) -> Account {
         Row { ns: row.ns.saturating_sub(ns), count: row.count.saturating_sub(count), ..row.clone() }
     };
     let mut rows: Vec<Row> = later.rows.iter().map(between).collect();
-    let blocked = |account: &Account| -> Nanos {
-        account.rows.iter().filter(|row| row.kind == RowKind::Blocked).map(|row| row.ns).sum()
-    };
     rows.sort_by_key(|row| Reverse(row.ns));
-    let in_all = blocked(later).saturating_sub(blocked(earlier));
-    let apart: Nanos = rows.iter().filter(|row| row.kind == RowKind::Blocked).map(|row| row.ns).sum();
-    let mut too_much = apart.saturating_sub(in_all);
-    for row in rows.iter_mut().filter(|row| row.kind == RowKind::Blocked) {
-        let taken = too_much.min(row.ns);
-        row.ns = row.ns - taken;
-        too_much = too_much - taken;
-    }
+    take_twice_told(&mut rows, later, earlier);
     rows.retain(|row| row.ns > Nanos::ZERO);
     rows.sort_by_key(|row| Reverse(row.ns));
     let filesystems = later.filesystems.iter().map(|(name, ns)| {
@@ -139,11 +129,42 @@ fn less(later: &Account, earlier: &Account) -> Account {
         rows,
         filesystems: filesystems.filter(|(_, ns)| *ns > Nanos::ZERO).collect(),
     };
-    // All of it was taken away above.
-    if between.files_ns() == Nanos::ZERO {
-        between.filesystems.clear();
+    // What was taken from the waits for files above is here still.
+    let told: Nanos = between.filesystems.values().copied().sum();
+    let mut too_much = told.saturating_sub(between.files_ns());
+    let mut filesystems: Vec<&mut Nanos> = between.filesystems.values_mut().collect();
+    filesystems.sort_by_key(|ns| Reverse(**ns));
+    for ns in filesystems {
+        take(&mut too_much, ns);
     }
+    between.filesystems.retain(|_, ns| *ns > Nanos::ZERO);
     between
+}
+
+/// Takes from these rows what was told before as another wait: what an earlier row of waits has more of than the later one. It is looked for
+/// in the same call first, since only the cause of a wait turns out to be another, not its call; and there in the largest row.
+fn take_twice_told(rows: &mut [Row], later: &Account, earlier: &Account) {
+    let is_blocked = |row: &&Row| row.kind == RowKind::Blocked;
+    let told = |before: &Row| {
+        let now = later.rows.iter().find(|row| row.is_same_as(before)).map_or(Nanos::ZERO, |row| row.ns);
+        (before.syscall.clone(), before.ns.saturating_sub(now))
+    };
+    let mut twice: Vec<(Option<String>, Nanos)> = earlier.rows.iter().filter(is_blocked).map(told).collect();
+    for of_same_call in [true, false] {
+        for (call, too_much) in &mut twice {
+            let is_meant = |row: &&mut Row| row.kind == RowKind::Blocked && (!of_same_call || row.syscall == *call);
+            for row in rows.iter_mut().filter(is_meant) {
+                take(too_much, &mut row.ns);
+            }
+        }
+    }
+}
+
+/// Takes as much as there is of what is too much.
+fn take(too_much: &mut Nanos, from: &mut Nanos) {
+    let taken = (*too_much).min(*from);
+    *from = *from - taken;
+    *too_much = *too_much - taken;
 }
 
 #[cfg(test)]
@@ -161,12 +182,23 @@ mod tests {
     const JOURNAL: u64 = 1;
     const UNKNOWN: u64 = 2;
     const TIMER: u64 = 3;
+    const BUFFER: u64 = 4;
+    const COMPLETION: u64 = 5;
+    const SLEEP: u64 = 6;
+    const OF_EXT4: u64 = 7;
 
     fn stacks() -> Vec<Stack> {
         vec![
             sample::stack(JOURNAL, "schedule jbd2_log_wait_commit ext4_sync_file do_fsync"),
             sample::stack(UNKNOWN, "schedule something_new"),
             sample::stack(TIMER, "try_to_wake_up hrtimer_wakeup __hrtimer_run_queues"),
+            sample::stack(
+                BUFFER,
+                "schedule io_schedule bit_wait_io __lock_buffer ext4_read_bh ext4_find_entry ext4_lookup",
+            ),
+            sample::stack(COMPLETION, "try_to_wake_up end_buffer_read_sync end_bio_bh_io_sync blk_complete_reqs"),
+            sample::stack(SLEEP, "schedule do_nanosleep hrtimer_nanosleep"),
+            sample::stack(OF_EXT4, "schedule something_new ext4_file_read_iter vfs_read"),
         ]
     }
 
@@ -232,5 +264,39 @@ mod tests {
         live.add(first);
         let activity = live.add(snapshot(20.0, vec![(thread(&over), 1)], vec![over.clone()])).expect("two");
         assert_eq!(rows(&activity.processes[0].account), [(RowKind::Blocked, Some(Cause::Sleep), ms(20.0), 1)]);
+    }
+
+    /// What one thread did between two looks at its waits.
+    fn between(before: &[Wait], after: &[Wait]) -> Account {
+        let thread = |waits: &[Wait]| alive(sample::thread(1, "db", ms(1.0), &[], waits));
+        let mut live = Live::default();
+        let mut first = snapshot(0.0, vec![(thread(before), 0)], before.to_vec());
+        first.observed.stacks = stacks();
+        live.add(first);
+        let mut activity = live.add(snapshot(2_000.0, vec![(thread(after), 1)], after.to_vec())).expect("two");
+        activity.processes.remove(0).account
+    }
+
+    #[test]
+    fn what_turns_out_to_be_another_wait_is_not_taken_from_what_came_after_it() {
+        let under_way = Wait { waker: Waker::Unknown, ..sample::wait(1, Some("openat"), BUFFER, ms(1_500.0), 1) };
+        let over = Wait { waker_stack: StackId(COMPLETION), ..sample::wait(1, Some("openat"), BUFFER, ms(1_520.0), 1) };
+        let slept = sample::wait(1, Some("clock_nanosleep"), SLEEP, ms(1_900.0), 1);
+        let account = between(&[under_way], &[over, slept]);
+        let expected = [
+            (RowKind::Blocked, Some(Cause::Sleep), ms(1_900.0), 1),
+            (RowKind::Blocked, Some(Cause::DeviceRead), ms(20.0), 1),
+        ];
+        assert_eq!(rows(&account), expected);
+        assert_eq!(account.filesystems, BTreeMap::from([("ext4".to_owned(), ms(20.0))]));
+    }
+
+    #[test]
+    fn what_was_no_wait_for_files_before_counts_for_no_file_system_twice() {
+        // Only its end tells what it was.
+        let under_way = Wait { waker: Waker::Unknown, ..sample::wait(1, Some("read"), OF_EXT4, ms(1_500.0), 1) };
+        let over = Wait { waker_stack: StackId(COMPLETION), ..sample::wait(1, Some("read"), OF_EXT4, ms(1_520.0), 1) };
+        let account = between(&[under_way], &[over]);
+        assert_eq!((account.files_ns(), account.filesystems["ext4"]), (ms(20.0), ms(20.0)));
     }
 }
