@@ -20,15 +20,26 @@ pub struct Earlier {
     is_over: bool,
 }
 
+/// What an earlier recording holds of a block.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Block {
+    /// These runs, at least one.
+    Ran(Vec<(RunKey, Run)>),
+    /// Its experiment had ended before it, though not all blocks were run.
+    Ended,
+    /// Nothing, or not all of it: it is to be run.
+    Unknown,
+}
+
 impl Earlier {
     /// What this recording holds.
     pub fn new(recording: Recording) -> Earlier {
         Earlier { recording, is_over: false }
     }
 
-    /// Whether it holds more than what was measured and taken so far.
+    /// Whether it holds more than what was measured and taken so far, to be taken or not: then it is the better one to keep.
     pub fn holds_more_than(&self, measured: &Recording) -> bool {
-        !self.is_over && self.recording.runs.len() > measured.runs.len()
+        self.recording.runs.len() > measured.runs.len()
     }
 
     /// Checks whether places and commands are those that it begins with, as far as it got.
@@ -59,9 +70,10 @@ impl Earlier {
         })
     }
 
-    /// The runs of a block, in the order in which they took place, where all of it took place: every case has its run, or a later block
-    /// began. Nothing is known about cases without one. From the first block on for which that is not so, none.
-    pub(crate) fn block(&mut self, keys: &[RunKey]) -> Vec<(RunKey, Run)> {
+    /// A block of an experiment that has no place from `end` on: its runs, in the order in which they took place, where all of it took place:
+    /// every case has its run, or a later block or experiment began. Nothing is known about cases without one. From the first block on for
+    /// which that is not so, nothing.
+    pub(crate) fn block(&mut self, keys: &[RunKey], end: usize) -> Block {
         let key = |run: &Run| RunKey { case: run.key(), block: run.block, traced: run.traced };
         let is_later = |run: &Run| {
             keys.iter().any(|key| run.key() == key.case && run.traced == key.traced && run.block > key.block)
@@ -69,8 +81,15 @@ impl Earlier {
         let runs = &self.recording.runs;
         let is_meant = |run: &&Run| keys.contains(&key(run));
         let of_block: Vec<(RunKey, Run)> = runs.iter().filter(is_meant).map(|run| (key(run), run.clone())).collect();
-        self.is_over |= of_block.len() < keys.len() && !runs.iter().any(is_later);
-        if self.is_over { Vec::new() } else { of_block }
+        // It went on to another experiment: whatever ended this one, as the time for it, ended it for good.
+        let went_on = runs.iter().any(|run| run.place >= end);
+        let is_whole = of_block.len() == keys.len() || (!of_block.is_empty() && runs.iter().any(is_later));
+        self.is_over |= !is_whole && !went_on;
+        match of_block.is_empty() {
+            _ if self.is_over => Block::Unknown,
+            true => Block::Ended,
+            false => Block::Ran(of_block),
+        }
     }
 
     /// The trace of a run.
@@ -130,13 +149,37 @@ mod tests {
     fn a_block_is_taken_as_a_whole() {
         let block = |number| [key(0, number), key(1, number)];
         let mut whole = earlier(&[(1, 0), (0, 0), (0, 1)]);
-        let taken = |of: &[(RunKey, Run)]| of.iter().map(|(key, _)| key.case.place).collect::<Vec<_>>();
-        assert_eq!(taken(&whole.block(&block(0))), [1, 0]);
+        let taken = |of: Block| match of {
+            Block::Ran(runs) => runs.iter().map(|(key, _)| key.case.place).collect::<Vec<_>>(),
+            Block::Ended => panic!("nothing came after it"),
+            Block::Unknown => Vec::new(),
+        };
+        assert_eq!(taken(whole.block(&block(0), 2)), [1, 0]);
         // The second one was cut short, and what is run again then has no continuation.
-        assert!(taken(&whole.block(&block(1))).is_empty() && taken(&whole.block(&block(0))).is_empty());
+        assert!(taken(whole.block(&block(1), 2)).is_empty() && taken(whole.block(&block(0), 2)).is_empty());
         // One that was refused has no run, and the others went on.
         let mut refused = earlier(&[(0, 0), (0, 1)]);
-        assert_eq!((taken(&refused.block(&block(0))), taken(&refused.block(&[key(0, 1)]))), (vec![0], vec![0]));
+        let both = [taken(refused.block(&block(0), 2)), taken(refused.block(&[key(0, 1)], 2))];
+        assert_eq!(both, [[0], [0]]);
+    }
+
+    #[test]
+    fn an_experiment_that_another_came_after_has_ended() {
+        let block = |number| [key(0, number), key(1, number)];
+        // One was refused in the second block, which was the last one that there was time for.
+        let mut ended = earlier(&[(0, 0), (1, 0), (0, 1), (2, 0)]);
+        let second = ended.block(&block(1), 2);
+        assert!(matches!(&second, Block::Ran(runs) if runs.len() == 1), "{second:?}");
+        assert_eq!(ended.block(&[key(0, 2)], 2), Block::Ended);
+        assert!(matches!(ended.block(&[key(2, 0)], 3), Block::Ran(_)));
+        assert_eq!(ended.block(&[key(2, 1)], 3), Block::Unknown);
+        // What is run again now may end with fewer runs: those that there are stay.
+        let held = |runs: usize| {
+            let mut measured = ended.recording.clone();
+            measured.runs.truncate(runs);
+            ended.holds_more_than(&measured)
+        };
+        assert_eq!([held(3), held(4)], [true, false]);
     }
 
     #[test]

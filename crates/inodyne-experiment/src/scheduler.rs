@@ -19,7 +19,7 @@ use crate::experiment::{Experiment, Group, PlaceSetup};
 use crate::order::{Order, RunKey};
 use crate::race;
 use crate::record::{self, Offset};
-use crate::resume::Earlier;
+use crate::resume::{Block, Earlier};
 
 /// After a save, the next one waits this many times as long as it took: a recording with many traces takes seconds to write.
 const PAUSE_AFTER_SAVING: u32 = 10;
@@ -90,10 +90,7 @@ pub fn run<E: Executor>(
         Running { experiment, executor, observer, places, digests, offset, saving, saved, made_late, out };
     let ended = running.all(measured);
     running.observer.event(&Event::Finished);
-    for (at, place) in running.made_late {
-        let known = &mut measured.recording.places[offset.places + at];
-        *known = Place { label: std::mem::take(&mut known.label), ..place };
-    }
+    running.describe_late(&mut measured.recording);
     ended
 }
 
@@ -175,7 +172,7 @@ struct Running<'a, E: Executor> {
     /// How long the last save took, and when it ended.
     saving: Duration,
     saved: Duration,
-    /// What the recording says about places that were not made before the first run.
+    /// What the recording does not say yet about places that were not made before the first run.
     made_late: BTreeMap<usize, Place>,
     /// Cases that have left the race.
     out: Vec<CaseKey>,
@@ -186,6 +183,14 @@ struct Running<'a, E: Executor> {
 enum Next {
     GoOn,
     Stop,
+}
+
+/// What of a block was taken from an earlier recording.
+enum Taken {
+    All,
+    Nothing,
+    /// The experiment ended before this block: so it does now.
+    End,
 }
 
 /// A run, with what came after it.
@@ -270,7 +275,11 @@ impl<E: Executor> Running<'_, E> {
     }
 
     fn block(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Next, ExperimentError> {
-        let to_run = if self.take(runs, measured)? { &[] } else { runs };
+        let to_run = match self.take(runs, measured)? {
+            Taken::All => &[],
+            Taken::Nothing => runs,
+            Taken::End => return Ok(Next::Stop),
+        };
         for key in to_run {
             let iteration = match self.iteration(*key) {
                 Err(ExperimentError::Lab(error)) if self.experiment.race.is_some() && key.case.place > 0 => {
@@ -281,7 +290,7 @@ impl<E: Executor> Running<'_, E> {
                 iteration => iteration?,
             };
             let Iteration { execution, cleaned_up } = iteration;
-            let is_complete = execution.as_ref().is_some_and(|execution| !execution.interrupted);
+            let is_complete = execution.as_ref().is_some_and(|execution| self.is_complete(*key, execution));
             if let Some(execution) = execution {
                 let exit = execution.ended.exit;
                 if !exit.success() {
@@ -301,6 +310,8 @@ impl<E: Executor> Running<'_, E> {
             // The run was good, whatever came after it.
             cleaned_up?;
         }
+        // A crash from now on leaves what is saved here.
+        self.describe_late(&mut measured.recording);
         // What was taken is in the file already, perhaps with more.
         if !measured.earlier.as_ref().is_some_and(|earlier| earlier.holds_more_than(&measured.recording)) {
             self.save_now_and_then(&measured.recording);
@@ -310,13 +321,14 @@ impl<E: Executor> Running<'_, E> {
 
     /// Takes a block from an earlier recording, where that holds it. A case that has no run there was refused then, and would have none to
     /// be paired with: it leaves the race.
-    fn take(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<bool, ExperimentError> {
-        let Some(earlier) = &mut measured.earlier else { return Ok(false) };
+    fn take(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Taken, ExperimentError> {
+        let Some(earlier) = &mut measured.earlier else { return Ok(Taken::Nothing) };
         let keys: Vec<RunKey> = runs.iter().map(|key| self.offset.apply(*key)).collect();
-        let block = earlier.block(&keys);
-        if block.is_empty() {
-            return Ok(false);
-        }
+        let block = match earlier.block(&keys, self.offset.places + self.places.len()) {
+            Block::Ran(block) => block,
+            Block::Ended => return Ok(Taken::End),
+            Block::Unknown => return Ok(Taken::Nothing),
+        };
         for key in keys.iter().filter(|key| block.iter().all(|(taken, _)| taken != *key)) {
             measured.refused.insert(key.case.place, earlier.refusal(key.case.place));
             self.out.push(self.offset.remove(*key).case);
@@ -325,7 +337,7 @@ impl<E: Executor> Running<'_, E> {
             let (own, exit) = (self.offset.remove(key), run.exit);
             let is_made_late = self.experiment.race.is_some() && own.case.place > 0;
             if let Some(place) = earlier.place(key.case.place).filter(|_| is_made_late) {
-                self.made_late.entry(own.case.place).or_insert_with(|| place.clone());
+                self.made_late.insert(own.case.place, place.clone());
             }
             if !exit.success() {
                 measured.exit = exit;
@@ -334,7 +346,7 @@ impl<E: Executor> Running<'_, E> {
             measured.recording.push_run(run);
             self.check_exit(own, exit)?;
         }
-        Ok(true)
+        Ok(Taken::All)
     }
 
     fn warm_up(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Next, ExperimentError> {
@@ -347,6 +359,12 @@ impl<E: Executor> Running<'_, E> {
             cleaned_up?;
         }
         Ok(Next::GoOn)
+    }
+
+    /// Whether the user let it run to its end, and let its number be read, without which it says nothing of what was to be measured.
+    fn is_complete(&self, key: RunKey, execution: &Execution) -> bool {
+        let has_number = self.experiment.number.is_some() && !key.traced && execution.ended.exit.success();
+        !execution.interrupted && (!has_number || execution.number.is_some())
     }
 
     fn check_exit(&self, key: RunKey, exit: Exit) -> Result<(), ExperimentError> {
@@ -365,6 +383,14 @@ impl<E: Executor> Running<'_, E> {
     /// The user has ended it.
     fn stop(&mut self, measured: &mut Measured) -> Result<Next, ExperimentError> {
         stopped(self.observer, measured).map(|()| Next::Stop)
+    }
+
+    /// Says what places are that have been made meanwhile.
+    fn describe_late(&mut self, recording: &mut Recording) {
+        for (at, place) in std::mem::take(&mut self.made_late) {
+            let known = &mut recording.places[self.offset.places + at];
+            *known = Place { label: std::mem::take(&mut known.label), ..place };
+        }
     }
 
     fn save_now_and_then(&mut self, recording: &Recording) {
@@ -409,7 +435,7 @@ impl<E: Executor> Running<'_, E> {
             return Err(ExperimentError::ChangedData { place: description.label });
         }
         if self.experiment.race.is_some() && at > 0 {
-            self.made_late.entry(at).or_insert(description);
+            self.made_late.insert(at, description);
         }
         Ok(place)
     }

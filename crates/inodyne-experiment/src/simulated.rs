@@ -37,6 +37,8 @@ pub(crate) struct Simulated {
     /// The user ends it during the run with this number, or, of a script, before it.
     pub(crate) interrupted_in_run: Option<usize>,
     pub(crate) interrupted: bool,
+    /// The user ends it while the number of the run with this number is read.
+    pub(crate) interrupted_in_number: Option<usize>,
     /// The run with this number cannot be followed to its end.
     pub(crate) lost_in_run: Option<usize>,
     /// The user ends it while the n-th place is being made, which then fails.
@@ -66,6 +68,7 @@ impl Simulated {
             failing: Vec::new(),
             interrupted_in_run: None,
             interrupted: false,
+            interrupted_in_number: None,
             lost_in_run: None,
             interrupted_in_place: None,
             factors: Vec::new(),
@@ -212,13 +215,16 @@ impl Executor for Simulated {
             exit: if timed_out { Exit::Signal(9) } else { exit },
             ..Ended::default()
         };
+        let interrupted = self.interrupted;
+        let is_read = experiment.number.is_some() && !key.traced && ended.exit.success() && !interrupted;
+        self.interrupted |= is_read && self.interrupted_in_number == Some(self.runs);
         Ok(Some(Execution {
             ended,
             collected: None,
             durable: None,
-            number: None,
+            number: (is_read && !self.interrupted).then_some(1.0),
             moved: None,
-            interrupted: self.interrupted,
+            interrupted,
             timed_out,
             leftovers: Leftovers::Kill,
         }))
@@ -230,13 +236,16 @@ pub(crate) struct Heard {
     pub(crate) events: Vec<String>,
     /// How many runs each kept recording had.
     pub(crate) kept: Vec<usize>,
+    /// Of how many places each of them knew the data.
+    pub(crate) described: Vec<usize>,
     pub(crate) saving_takes: Duration,
     clock: Rc<Cell<Duration>>,
 }
 
 impl Heard {
     pub(crate) fn new(machine: &Simulated) -> Heard {
-        Heard { events: Vec::new(), kept: Vec::new(), saving_takes: Duration::ZERO, clock: machine.clock.clone() }
+        let (events, kept, described) = (Vec::new(), Vec::new(), Vec::new());
+        Heard { events, kept, described, saving_takes: Duration::ZERO, clock: machine.clock.clone() }
     }
 }
 
@@ -257,6 +266,7 @@ impl Observer for Heard {
 
     fn keep(&mut self, recording: &Recording) {
         self.kept.push(recording.runs.len());
+        self.described.push(recording.places.iter().filter(|place| place.data_digest.is_some()).count());
         self.clock.set(self.clock.get() + self.saving_takes);
     }
 }

@@ -9,9 +9,11 @@ use inodyne_model::host::Host;
 use inodyne_model::random::mix;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{CacheState, Exit};
+use inodyne_model::tuning::Objective;
 
 use super::*;
 use crate::experiment::{Group, PlaceSetup, Repetitions};
+use crate::race::Race;
 use crate::simulated::{Heard, Simulated};
 
 fn place(spec: &str) -> PlaceSetup {
@@ -196,6 +198,30 @@ fn what_ran_before_an_interruption_is_kept_and_what_was_cut_short_is_not() {
     prepared.commands[0].prepare = Some("prepare".into());
     let ran = Ran::of(&prepared, Simulated { interrupted: true, ..Simulated::new() });
     assert_eq!((ran.logged("prepare"), ran.logged("find in")), (0, 0));
+}
+
+#[test]
+fn a_run_whose_number_the_user_did_not_wait_for_was_cut_short() {
+    let ran = |machine| {
+        let repetitions = Repetitions { traced: 1, ..times(3) };
+        Ran::of(&Experiment { number: Some("tail -1".into()), ..experiment(repetitions) }, machine)
+    };
+    let whole = ran(Simulated::new());
+    assert!(whole.runs().iter().all(|run| run.number.is_some() != run.traced) && whole.runs().len() == 8);
+    let cut = ran(Simulated { interrupted_in_number: Some(4), ..Simulated::new() });
+    assert!(cut.result.is_ok() && cut.measured.interrupted, "{:?}", cut.result);
+    assert_eq!((cut.runs().len(), cut.logged("find in")), (3, 4));
+    assert!(cut.runs().iter().all(|run| run.number.is_some()));
+    // None is read of a command that fails.
+    let failing = ran(Simulated { exits: [(0, Exit::Code(1))].into(), ..Simulated::new() });
+    assert!(!failing.measured.interrupted && failing.runs().len() == 8);
+}
+
+#[test]
+fn what_is_saved_meanwhile_says_what_the_places_of_a_race_are() {
+    let race = Race { objective: Objective::Exit, margin: None };
+    let ran = Ran::of(&Experiment { race: Some(race), fresh: true, ..experiment(times(2)) }, Simulated::new());
+    assert_eq!((ran.heard.kept, ran.heard.described), (vec![2, 4], vec![2, 2]));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tunings on a simulated machine: planted truths are found, nothing is found where there is nothing, and losers cost little.
 
 use inodyne_model::host::Host;
+use inodyne_model::place::Place;
 use inodyne_model::random::Random;
 use inodyne_model::run::Exit;
 
@@ -205,4 +206,44 @@ fn what_was_refused_before_is_not_run_alone_in_a_block_of_another_day() {
     assert_eq!((resumed.judged[0].verdict, resumed.judged[1].verdict), (TuneVerdict::Helps, TuneVerdict::Refused));
     assert_eq!(resumed.judged[1].reason.as_deref(), Some("it could not be made when this was begun"));
     assert!(resumed.complete);
+}
+
+#[test]
+fn what_was_confirmed_though_time_had_ended_the_screening_is_taken_again() {
+    // Half of the time is over after three of five blocks; what comes then is quick.
+    let takes = |_, run| Duration::from_secs(if run < 6 { 10 } else { 1 });
+    let slow_at_first = Simulated { takes: Box::new(takes), factors: vec![("a", 0.6)], ..Simulated::new() };
+    let max_time = Some(Duration::from_secs(90));
+    let (first, measured) = tuned(&["a"], slow_at_first, max_time);
+    let figures = |tuned: &Tuned| {
+        let a = &tuned.judged[0];
+        (tuned.best, a.verdict, a.screened.map(|seen| seen.pairs), a.confirmed.map(|seen| seen.pairs))
+    };
+    assert_eq!(figures(&first), (Some(0), TuneVerdict::Helps, Some(3), Some(10)));
+    let earlier = measured.recording;
+    let today = machine(2, 0.01);
+    let log = today.log.clone();
+    let (again, measured) = resumed(&["a"], today, max_time, Some(earlier.clone()));
+    assert_eq!(figures(&again), figures(&first));
+    assert!(measured.recording.runs == earlier.runs, "no other runs, and none missing");
+    assert!(!log.borrow().iter().any(|line| line.starts_with("find in")), "{:?}", log.borrow());
+}
+
+#[test]
+fn places_that_a_crash_left_without_a_description_get_one() {
+    let helps = || Simulated { factors: vec![("a", 0.6)], ..machine(1, 0.01) };
+    let (_, measured) = tuned(&["a", "b"], helps(), None);
+    let mut earlier = measured.recording;
+    earlier.runs.retain(|run| run.place < 3 && run.block < 2);
+    earlier.order.clear();
+    earlier.places.truncate(3);
+    for place in &mut earlier.places[1..] {
+        *place = Place { label: std::mem::take(&mut place.label), ..Place::default() };
+    }
+    let (_, measured) = resumed(&["a", "b"], helps(), None, Some(earlier));
+    assert!(
+        measured.recording.places.iter().all(|place| place.data_digest.is_some()),
+        "{:?}",
+        measured.recording.places
+    );
 }
