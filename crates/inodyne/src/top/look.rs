@@ -198,6 +198,8 @@ impl<'a> Watcher<'a> {
     fn begin(&mut self) -> Result<(), Failure> {
         self.meter.begin(&mut self.tracer);
         self.live.add(self.tracer.snapshot()?);
+        // What it took to load a tracer and to join processes came before the time that the first look is about.
+        self.meter.own = own_cpu_time();
         Ok(())
     }
 }
