@@ -245,6 +245,18 @@ fn what_is_slept_during_a_wait_is_waited_for() {
 }
 
 #[test]
+fn what_a_creator_slept_before_a_birth_held_up_who_waits_for_that_thread() {
+    // The first thread works, then waits for the third, which the second created after a sleep, before that wait began.
+    let ledger = Drawing::new()
+        .thread(1, 0, 2, "uuuuuuuuuubbbbbbbbbbu", &[(3, 2)])
+        .thread(2, 1, 0, ".ubbbbuu.............", &[(0, 8)])
+        .thread(3, 2, 1, ".......kkkkkkkkkkkkk.", &[])
+        .ledger();
+    // Of the first one only its end, and what it did until it created the second.
+    assert_eq!(words(&ledger), ["fsync kernel 13", "sleep 4", "user 4"]);
+}
+
+#[test]
 fn who_looks_again_and_again_whether_another_is_done_waits_for_it() {
     // As an I/O benchmark does with its workers: nothing wakes the first thread but its own timer.
     let sleeper = "ukbbbubbbubbbubbbubbbuu";

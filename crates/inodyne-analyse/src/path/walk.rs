@@ -24,7 +24,8 @@
 //!   before it continued to wait.
 //! * Any other wait (an interrupt, somebody who is not followed) is charged to its cause.
 //! * A helper that was idle until an interrupt came gave no reason to wait: that time belongs to the cause of whoever waited.
-//! * At the birth of a thread the walk goes to whoever created it; for a helper's child, no farther back than before.
+//! * At the birth of a thread the walk goes to whoever created it, and returns to no thread whose wait began only after that; for a helper's
+//!   child, no farther back than before.
 //! * Where the timeline ran out of room, only sums are known for what came later: a thread's time there is divided by them, up to the
 //!   wait that was under way when the timeline ended, or to the thread's birth. From there the walk goes on as usual, but into no helper.
 //!
@@ -196,6 +197,8 @@ impl<'a> Walk<'a> {
             Who::Helper(helper) => helper.parent.is_some_and(|parent| self.follow_creator(parent)) || self.give_up(),
             Who::Command(thread) => {
                 let knows = thread.number != ROOT && self.histories.of.contains_key(&thread.parent);
+                // What its creator did before was for no wait that began after this birth.
+                self.left.retain(|(_, floor)| *floor < self.now);
                 knows && self.jump(thread.parent)
             }
         }
