@@ -9,6 +9,11 @@ use inodyne_model::load::Load;
 use super::case::Case;
 use crate::units::{percent, seconds};
 
+/// Whether these are for contents that the command itself asked for, through the cache or past it.
+pub(super) fn is_own_content(row: &PathRequests) -> bool {
+    row.asker == Asker::Command && matches!(row.path, IoPath::DataRead | IoPath::ReadAhead | IoPath::Direct)
+}
+
 /// The disk that the command worked with, and what it did.
 pub(super) struct AtDevice<'a> {
     disk: &'a Disk,
@@ -68,8 +73,7 @@ impl<'a> AtDevice<'a> {
 
     /// The contents that the command itself asked for, through the cache and past it.
     pub(super) fn contents(&self) -> Amount {
-        let is_content = |path| matches!(path, IoPath::DataRead | IoPath::ReadAhead | IoPath::Direct);
-        self.sum(|row| row.asker == Asker::Command && is_content(row.path))
+        self.sum(is_own_content)
     }
 
     /// The requests to this disk while the command ran for which `is_meant` holds.

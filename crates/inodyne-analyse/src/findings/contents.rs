@@ -1,9 +1,9 @@
 //! Contents that come from the device, through the cache or past it: who waits for them, and how large the requests are.
 
-use inodyne_model::block::{Asker, IoPath};
 use inodyne_model::cause::Cause;
 use inodyne_model::ledger::{PAGE_FAULT, RowKind};
 
+use super::at_device::is_own_content;
 use super::case::{Case, Time, Waited, total};
 use super::families::{opens, reads};
 
@@ -77,8 +77,7 @@ pub(super) fn bytes_a_wait(case: &Case<'_>, time: &Time) -> f64 {
 
 /// Bytes of contents that the command itself asked all disks for; none where block devices were not looked at.
 fn bytes_requested(case: &Case<'_>) -> Option<u64> {
-    let is_content = |path| matches!(path, IoPath::DataRead | IoPath::ReadAhead | IoPath::Direct);
     let requests = case.trace.block.as_ref()?.paths.iter();
-    let own = requests.filter(|row| row.asker == Asker::Command && !row.after && is_content(row.path));
+    let own = requests.filter(|row| !row.after && is_own_content(row));
     Some(total(own.map(|row| row.amount.bytes)))
 }
