@@ -8,6 +8,8 @@
 mod btf;
 #[path = "build/relocations.rs"]
 mod relocations;
+#[path = "build/slim.rs"]
+mod slim;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -76,6 +78,8 @@ fn compile(manifest: &Path, out: &Path, (arch, defined): &(&str, &str), object: 
         .obj(object)
         .build()
         .expect("the BPF programs compile (needs clang 14 or newer and the kernel's user headers)");
+    let compiled = fs::read(object).expect("the object was just made");
+    fs::write(object, slim::slim(&compiled)).expect("the object can be written again");
 }
 
 /// Where Debian and its derivatives keep the kernel's user headers that differ between processors: those of this machine, and those for

@@ -5,7 +5,7 @@
 //! can leave the session in between, for which it would be too late afterwards. So `execve` has no copy of an address space to tear down,
 //! which would count as the command's time, and the command's process can leave what it has to report in the guard's own variables.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -13,7 +13,7 @@ use inodyne_model::Nanos;
 use inodyne_model::run::Usage;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::stat::Mode;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
@@ -105,7 +105,9 @@ pub fn spawn(
     // SAFETY: the child runs on a stack of its own, and `live` casts its argument back to what it is. The child waits until this
     // thread, the only one, gives the go-ahead, and from then on this thread blocks until the child's end of a pipe is closed,
     // because the child has executed or ended. So the two never run in this memory at the same time except to make system calls
-    // that neither allocate nor fail, and everything that is borrowed lives longer.
+    // that neither allocate nor fail, and everything that is borrowed lives longer. A signal that ends the child finds it blocking all
+    // signals, or where it does not touch the heap; SIGKILL alone may interrupt an allocation, and is followed by no further one here:
+    // a process that was never released is waited for and reported, and this one ends.
     let pid = unsafe { libc::clone(live, top, libc::CLONE_VM | libc::SIGCHLD, (&raw mut life).cast()) };
     if pid < 0 {
         return Err(failed(Errno::last()));
@@ -174,9 +176,12 @@ fn become_command(
         return Ok(());
     }
     *released = Some((monotonic_ns(), used_so_far()));
-    // A signal that came while the command was held takes effect now, as it would on the command itself.
+    // A signal that came while the command was held takes effect now, as it would on the command itself. From here on one may end this
+    // process at any instruction, and the guard goes on with this memory: nothing may be allocated or freed.
     inherited_mask().thread_set_mask().map_err(|errno| (Stage::Prepare, errno as i32))?;
-    Err((Stage::Execute, program.execute() as i32))
+    let errno = program.execute();
+    SigSet::all().thread_set_mask().map_err(|errno| (Stage::Prepare, errno as i32))?;
+    Err((Stage::Execute, errno as i32))
 }
 
 fn redirect(input: Input, output: Output) -> Result<(), Errno> {
@@ -299,11 +304,13 @@ fn die_with_the_guard() -> Result<(), Errno> {
     if nix::unistd::getppid() == guard { Ok(()) } else { Err(Errno::ECHILD) }
 }
 
-/// A file to execute, its words and its environment.
+/// What `execve` takes: a file, its words and its environment.
 struct Program {
     file: CString,
-    arguments: Vec<CString>,
-    environment: Vec<CString>,
+    arguments: Words,
+    /// The words for the shell, should the file be a script without `#!`.
+    shell_arguments: Words,
+    environment: Words,
 }
 
 impl Program {
@@ -311,27 +318,97 @@ impl Program {
     fn find(argv: &[OsString], environment: &[(OsString, OsString)]) -> Result<Program, Errno> {
         let first = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-        let file = search::find(first, path)?;
-        let word = |word: &OsStr| CString::new(word.as_bytes()).map_err(|_| Errno::EINVAL);
-        let variable = |(name, value): &(OsString, OsString)| {
-            CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).map_err(|_| Errno::EINVAL)
-        };
+        let file = search::find(first, path)?.into_os_string();
+        let shell_words = [OsStr::new("sh"), &file].into_iter().chain(argv.iter().skip(1).map(OsString::as_os_str));
         Ok(Program {
-            file: CString::new(file.into_os_string().into_vec()).map_err(|_| Errno::EINVAL)?,
-            arguments: argv.iter().map(|a| word(a)).collect::<Result<_, _>>()?,
-            environment: environment.iter().map(variable).collect::<Result<_, _>>()?,
+            arguments: Words::of(argv.iter().map(|word| word.as_bytes().to_vec()))?,
+            shell_arguments: Words::of(shell_words.map(|word| word.as_bytes().to_vec()))?,
+            environment: Words::of(
+                environment.iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()),
+            )?,
+            file: CString::new(file.into_vec()).map_err(|_| Errno::EINVAL)?,
         })
     }
 
-    /// Returns only where it failed. A script without `#!` is given to the shell, as `execvp` does.
-    fn execute(mut self) -> Errno {
-        let Err(error) = nix::unistd::execve(&self.file, &self.arguments, &self.environment);
+    /// Returns only where it failed. A script without `#!` is given to the shell, as `execvp` does. Allocates nothing, whereas `nix`'s
+    /// `execve` does: see [`become_command`].
+    fn execute(&self) -> Errno {
+        let error = execve(&self.file, &self.arguments, &self.environment);
         if error != Errno::ENOEXEC {
             return error;
         }
-        self.arguments[0].clone_from(&self.file);
-        self.arguments.insert(0, c"sh".to_owned());
-        let Err(error) = nix::unistd::execve(c"/bin/sh", &self.arguments, &self.environment);
-        error
+        execve(c"/bin/sh", &self.shell_arguments, &self.environment)
+    }
+}
+
+/// Strings, and the pointers to them, the last of which is null, as `execve` takes them.
+struct Words {
+    pointers: Vec<*const libc::c_char>,
+    /// What is pointed at.
+    _strings: Vec<CString>,
+}
+
+impl Words {
+    fn of(strings: impl Iterator<Item = Vec<u8>>) -> Result<Words, Errno> {
+        let strings: Vec<CString> = strings.map(CString::new).collect::<Result<_, _>>().map_err(|_| Errno::EINVAL)?;
+        let pointers = strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect();
+        Ok(Words { pointers, _strings: strings })
+    }
+}
+
+fn execve(file: &CStr, arguments: &Words, environment: &Words) -> Errno {
+    // SAFETY: both arrays end with a null pointer, and what they point at lives as long as they do.
+    unsafe { libc::execve(file.as_ptr(), arguments.pointers.as_ptr(), environment.pointers.as_ptr()) };
+    Errno::last()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::cell::Cell;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// Counts what each thread allocates and frees.
+    struct Counting;
+
+    #[global_allocator]
+    static ALLOCATOR: Counting = Counting;
+
+    thread_local! {
+        static REQUESTS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    // SAFETY: the system's allocator does the work.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            REQUESTS.set(REQUESTS.get() + 1);
+            // SAFETY: as the caller promises.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+            REQUESTS.set(REQUESTS.get() + 1);
+            // SAFETY: as the caller promises.
+            unsafe { System.dealloc(pointer, layout) };
+        }
+    }
+
+    #[test]
+    fn nothing_is_allocated_or_freed_from_the_unblocking_of_signals_to_the_execution() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("script");
+        std::fs::write(&script, "#!/nonexistent/interpreter\n").unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let program = Program::find(&[script.into_os_string(), "word".into()], &environment).unwrap();
+        let mask = SigSet::thread_get_mask().unwrap();
+        let before = REQUESTS.get();
+        mask.thread_set_mask().unwrap();
+        let errno = program.execute();
+        assert_eq!((errno, REQUESTS.get() - before), (Errno::ENOENT, 0));
+        drop(program);
+        assert!(REQUESTS.get() > before, "the counter counts");
     }
 }
