@@ -43,7 +43,7 @@ const UNCHANGED: &str = "ext4:size=1G,mkfs=-O ^has_journal";
 /// Linux 6.1 flushes for such a file only where there is a journal (`ext4_fsync_nojournal`).
 const UNCHANGED_BEFORE: &str = "ext4:size=1G";
 
-const ALL: [Waits<'_>; 19] = [
+const ALL: [Waits<'_>; 20] = [
     waits(Cause::DeviceRead, "ext4:size=1G", "head -c 67108864 /dev/urandom >direct; sync -f ."),
     waits(Cause::DeviceRead, "xfs:size=1G", "head -c 67108864 /dev/urandom >direct; sync -f ."),
     waits(Cause::DeviceWrite, "ext4:size=1G", ""),
@@ -53,6 +53,7 @@ const ALL: [Waits<'_>; 19] = [
     waits(Cause::InodeLock, "ext4:size=1G", ""),
     waits(Cause::BufferLock, "btrfs:size=1G", ""),
     waits(Cause::Lock, "tmpfs", ""),
+    waits(Cause::Rcu, "tmpfs", ""),
     waits(Cause::WriteThrottle, THROTTLED, ""),
     waits(Cause::QueueFull, "xfs:size=1G,set=/sys/block/LOOP/queue/nr_requests=4", ""),
     waits(Cause::Pipe, "tmpfs", ""),

@@ -237,12 +237,15 @@ fn not_started(spec: &LaunchSpec, stage: Stage, errno: i32) -> LaunchError {
 }
 
 impl Started {
-    /// Lets the command go.
+    /// Lets the command go. If it was killed meanwhile, and its guard has ended with it, [`Started::ended`] says so.
     ///
     /// # Errors
-    /// The guard is gone.
+    /// The order cannot be sent.
     pub fn release(&self) -> Result<(), LaunchError> {
-        Ok(self.channel.order(Order::Release)?)
+        match self.channel.order(Order::Release) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            sent => Ok(sent?),
+        }
     }
 
     /// Waits for the command's end.

@@ -12,6 +12,7 @@ use inodyne_model::run::Exit;
 use nix::sys::signal::{SigHandler, SigSet, Signal, killpg, signal};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, getpgid, getsid, setpgid};
+use rustix::event::{PollFd, PollFlags, poll};
 
 fn main() {
     let tests: [(&str, fn()); 10] = [
@@ -152,6 +153,13 @@ fn a_command_killed_before_its_release_is_told() {
     let spec = spec(&["true"]);
     let held = start(&spec, None).expect("it starts");
     held.signal(Signal::SIGKILL);
+    // Until its guard has ended, too: then nobody takes the order any more.
+    let hung_up = |held: &[PollFd<'_>]| held[0].revents().contains(PollFlags::HUP);
+    let mut guard = [PollFd::new(&held, PollFlags::empty())];
+    while !hung_up(&guard) {
+        poll(&mut guard, None).expect("it can be waited for");
+    }
+    held.release().expect("that is told below");
     let error = held.ended(&spec).expect_err("it never ran");
     assert!(matches!(error, LaunchError::Killed { signal: 9, .. }), "{error}");
     assert_eq!(

@@ -20,6 +20,8 @@ pub enum Cause {
     BufferLock,
     /// Another kernel lock.
     Lock,
+    /// An RCU grace period: until no CPU can see any more what was there before.
+    Rcu,
     /// Too many dirty pages: the writer is made to wait (`balance_dirty_pages`).
     WriteThrottle,
     /// The block layer's queue is full (no free request, writeback throttling, io cgroup).
@@ -50,7 +52,7 @@ pub enum Cause {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Cause; 20] = [
+    pub const ALL: [Cause; 21] = [
         Cause::DeviceRead,
         Cause::DeviceWrite,
         Cause::DeviceFlush,
@@ -58,6 +60,7 @@ impl Cause {
         Cause::InodeLock,
         Cause::BufferLock,
         Cause::Lock,
+        Cause::Rcu,
         Cause::WriteThrottle,
         Cause::QueueFull,
         Cause::FuseServer,
@@ -83,6 +86,7 @@ impl Cause {
             Cause::InodeLock => "inode-lock",
             Cause::BufferLock => "buffer-lock",
             Cause::Lock => "lock",
+            Cause::Rcu => "rcu",
             Cause::WriteThrottle => "write-throttle",
             Cause::QueueFull => "queue-full",
             Cause::FuseServer => "fuse-server",
@@ -131,6 +135,7 @@ impl Cause {
             | Cause::FuseServer
             | Cause::RemoteServer => true,
             Cause::Lock
+            | Cause::Rcu
             | Cause::Pipe
             | Cause::Socket
             | Cause::Futex

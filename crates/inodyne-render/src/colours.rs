@@ -60,7 +60,7 @@ fn of_cause(cause: Cause) -> usize {
     match cause {
         Cause::DeviceRead | Cause::DeviceWrite | Cause::DeviceFlush => 3,
         Cause::Journal => 4,
-        Cause::InodeLock | Cause::BufferLock | Cause::Lock | Cause::Futex => 5,
+        Cause::InodeLock | Cause::BufferLock | Cause::Lock | Cause::Rcu | Cause::Futex => 5,
         Cause::WriteThrottle | Cause::QueueFull | Cause::Memory => 6,
         Cause::FuseServer | Cause::RemoteServer => 7,
         Cause::Pipe | Cause::Socket | Cause::Child | Cause::Poll => 8,

@@ -336,9 +336,18 @@ pub(super) const RULES: &[Rule] = &[
     is("__break_lease", Cause::Lock, "fs/locks.c"),
     is("inode_wait", Cause::Lock, "fs/inode.c, up to 3.15"),
     is("__wait_on_freeing_inode", Cause::Lock, "fs/inode.c"),
-    is("synchronize_rcu", Cause::Lock, "kernel/rcu/tree.c"),
-    is("__wait_rcu_gp", Cause::Lock, "kernel/rcu/update.c"),
-    is("__synchronize_srcu", Cause::Lock, "kernel/rcu/srcutree.c"),
+
+    // Until no CPU can see any more what was there before: nobody holds a lock.
+    is("synchronize_rcu", Cause::Rcu, "kernel/rcu/tree.c"),
+    is("synchronize_rcu_normal", Cause::Rcu, "6.18"),
+    is("synchronize_rcu_expedited", Cause::Rcu, "6.18"),
+    is("__wait_rcu_gp", Cause::Rcu, "kernel/rcu/update.c"),
+    is("rcu_barrier", Cause::Rcu, "kernel/rcu/tree.c"),
+    is("__synchronize_srcu", Cause::Rcu, "kernel/rcu/srcutree.c"),
+    is("rcu_gp_fqs_loop", Cause::Rcu, "6.18"),
+    is("rcu_gp_kthread", Cause::Rcu, "6.18"),
+    is("synchronize_rcu_expedited_wait", Cause::Rcu, "kernel/rcu/tree_exp.h"),
+    is("synchronize_rcu_expedited_wait_once", Cause::Rcu, "kernel/rcu/tree_exp.h"),
 
     // Made to wait because too much is dirty or reserved.
     is("balance_dirty_pages", Cause::WriteThrottle, "mm/page-writeback.c"),

@@ -92,6 +92,11 @@ const SEEN: &[(Cause, &str)] = &[
     (Cause::InodeLock, "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write path_openat do_filp_open do_sys_openat2 __x64_sys_openat"),
     (Cause::Lock, "__schedule schedule schedule_preempt_disabled rwsem_down_read_slowpath down_read do_exit __x64_sys_exit"),
     (Cause::Lock, "__schedule schedule locks_lock_inode_wait __do_sys_flock"),
+    // Grace periods of RCU.
+    (Cause::Rcu, "__schedule schedule schedule_timeout wait_for_completion synchronize_rcu_normal __x64_sys_membarrier"),
+    (Cause::Rcu, "__schedule schedule synchronize_rcu_expedited namespace_unlock path_umount __x64_sys_umount"),
+    (Cause::Rcu, "__schedule schedule schedule_timeout rcu_gp_fqs_loop rcu_gp_kthread kthread ret_from_fork"),
+    (Cause::Rcu, "__schedule schedule rcu_gp_kthread kthread ret_from_fork"),
     // Servers: of FUSE, of virtiofs, and of 9p over virtio, in a virtual machine.
     (Cause::FuseServer, "__schedule schedule request_wait_answer __fuse_simple_request fuse_readdir_uncached iterate_dir __x64_sys_getdents64"),
     (Cause::FuseServer, "__schedule schedule request_wait_answer __fuse_simple_request fuse_do_setattr fuse_setattr notify_change chmod_common __x64_sys_fchmod"),

@@ -58,13 +58,6 @@ fn contends(function: &str) -> bool {
         || matches!(function, "rwsem_wake" | "__mutex_unlock_slowpath" | "wake_up_q" | "osq_unlock" | "rwsem_mark_wake")
 }
 
-/// Functions that wait until no CPU can see something any more (kernel/rcu): nobody holds a lock.
-fn waits_for_rcu(function: &str) -> bool {
-    let function = function_name(function);
-    function.starts_with("synchronize_rcu")
-        || matches!(function, "__wait_rcu_gp" | "__synchronize_srcu" | "synchronize_srcu")
-}
-
 /// Functions that take or release locks: they do not say whose lock it is.
 fn is_lock_itself(function: &str) -> bool {
     spins(function)
@@ -93,12 +86,8 @@ fn is_lock_itself(function: &str) -> bool {
 }
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let is_lock = |waited: &Waited<'_>| {
-        waited.cause.is_lock()
-            && !waited.is_copy_up()
-            && !waited.call.starts_with("exit")
-            && !waited.passes(waits_for_rcu)
-    };
+    let is_lock =
+        |waited: &Waited<'_>| waited.cause.is_lock() && !waited.is_copy_up() && !waited.call.starts_with("exit");
     let waiting = case.waiting(is_lock);
     let spinning = case.sampled(spins);
     let time = waiting.clone().and(spinning.clone());

@@ -8,7 +8,7 @@
 //!    a program even where they are cheap.
 //! 3. The one that saves most comes first; but what only a warm cache cures comes last, since caches are cold for a
 //!    reason, and the measurement may have been asked for like that.
-//! 4. Bounds say where the time is but offer no cure; they are reported only where no finding saves anything worth a change, and
+//! 4. Bounds name a limit and no cure whose effect can be predicted; they are reported only where no finding saves anything worth a change, and
 //!    then only the largest; or in place of a finding that they explain. A bound comes before calls that need not be made but cost
 //!    next to nothing: those do not answer the question where the time went.
 

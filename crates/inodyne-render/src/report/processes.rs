@@ -99,6 +99,7 @@ fn records(recording: &Recording) -> Records {
             let [began, ended] = [process.born_ns, process.ended_ns].map(Value::from);
             let [life, cpu, path] = [process.life_ns(), process.cpu_ns, process.path_ns].map(Value::from);
             let cpu = if trace.tracer.divides_calls() { cpu } else { Value::Nothing };
+            let path = if trace.path.steps.is_empty() { Value::Nothing } else { path };
             let (name, threads) = ((&process.name).into(), process.threads.len().into());
             let exit = process.exit.map(|exit| exit.to_string());
             [process.pid.into(), parent, name, threads, began, ended, life, cpu, path, exit.as_ref().into()]

@@ -73,6 +73,7 @@ fn awaited(cause: Cause) -> &'static str {
         Cause::InodeLock => "the lock of a file or directory",
         Cause::BufferLock => "the lock of a metadata buffer",
         Cause::Lock => "a lock of the kernel",
+        Cause::Rcu => "a grace period of RCU",
         Cause::WriteThrottle => "dirty data to be written back",
         Cause::QueueFull => "room in the queue of the device",
         Cause::FuseServer => "a FUSE server",

@@ -21,7 +21,7 @@ static FINDINGS: &[(&str, &str)] = pages! {
 static CAUSES: &[(&str, &str)] = pages! {
     "causes":
      "buffer-lock" "child" "device-flush" "device-read" "device-write" "fuse-server" "futex" "inode-lock"
-     "journal" "lock" "memory" "other" "pipe" "poll" "queue-full" "remote-server" "sleep" "socket" "stopped"
+     "journal" "lock" "memory" "other" "pipe" "poll" "queue-full" "rcu" "remote-server" "sleep" "socket" "stopped"
      "write-throttle"
 };
 

@@ -21,7 +21,7 @@ const READ_ALL: &str = "find . -type f -exec cat {} + >/dev/null";
 /// What to try for this finding: the first of its cures that can be applied where it was found; one line that says why if none can be.
 pub fn trial(recording: &Recording, finding: &Finding, arguments: &ProveArguments) -> Result<Trial, String> {
     if finding.bound {
-        return Err("it says what the limit is and has no cure".to_owned());
+        return Err("it names a limit and has no cure whose effect can be predicted".to_owned());
     }
     let base = variant::base(recording, finding, arguments)?;
     let instead = arguments.instead.iter().map(|script| Change::Command(CommandChange::Instead(script.clone())));
