@@ -17,13 +17,11 @@ use crate::options::Options;
 use crate::skeleton::{InodyneMaps, OpenInodyneSkel};
 use crate::thread_numbers::ThreadNumbers;
 use contract::SampleKey;
-use user_symbols::Namer;
 
 /// The probe of samples.
 #[derive(Default)]
 pub struct Own {
     taken_out: TakenOut<SampleKey, u64>,
-    namer: Namer,
 }
 
 const PROGRAMS: &[Program] = &[Program::new("samples_take", Point::CpuClock)];
@@ -66,8 +64,7 @@ impl Probe for Own {
     fn read(&mut self, seen: &Seen<'_>, result: &mut Trace) -> libbpf_rs::Result<()> {
         let observed = &mut result.observed;
         let user_stacks = pairs(&seen.maps.user_stacks)?;
-        let named = self.namer.name_stacks(&user_stacks, &observed.programs, &seen.mapped, &seen.users);
-        observed.stacks.extend(named);
+        observed.stacks.extend(user_symbols::name_stacks(&user_stacks, &observed.programs, &seen.mapped, &seen.users));
         let all: Vec<(SampleKey, u64)> = self.taken_out.and_those_in(&seen.maps.samples)?;
         let (of_helpers, of_command): (Vec<_>, Vec<_>) = all.into_iter().partition(|(key, _)| key.thread >= HELPER_FIRST);
         (observed.samples, observed.blocked_samples) = read(of_command, seen.numbers);

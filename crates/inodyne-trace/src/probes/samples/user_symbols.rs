@@ -49,49 +49,27 @@ type BuildId = [u8; 20];
 /// The functions at places in a file.
 type Named = HashMap<u64, Vec<Frame>>;
 
-/// Names frames, and remembers what it named from one trace to the next: a file's debug information may take longer to unpack than the
-/// command runs.
-#[derive(Default)]
-pub struct Namer {
-    known: HashMap<BuildId, Named>,
-}
-
-impl Namer {
-    /// Names every frame of every stack.
-    pub fn name_stacks(
-        &mut self,
-        stacks: &[(u64, UserFrames)],
-        programs: &[Program],
-        mapped: &BTreeSet<PathBuf>,
-        users: &Users,
-    ) -> Vec<Stack> {
-        let wanted = self.unknown(stacks);
-        if !wanted.is_empty() {
-            let executed = programs.iter().map(|program| PathBuf::from(&program.file)).filter(|path| path.is_absolute());
-            let files: Vec<PathBuf> = mapped.iter().cloned().chain(executed).collect();
-            for (id, named) in within(LONGEST, move |told| name_all(&wanted, files, told)) {
-                self.known.entry(id).or_default().extend(named);
-            }
+/// Names every frame of every stack.
+pub fn name_stacks(
+    stacks: &[(u64, UserFrames)],
+    programs: &[Program],
+    mapped: &BTreeSet<PathBuf>,
+    users: &Users,
+) -> Vec<Stack> {
+    let mut wanted: HashMap<BuildId, BTreeSet<u64>> = HashMap::new();
+    for (at, frame) in stacks.iter().flat_map(|(_, stack)| frames(stack).enumerate()) {
+        if is_in_file(frame) {
+            wanted.entry(frame.build_id).or_default().insert(place(at, frame));
         }
-        let mut maps = PerfMaps { users, read: HashMap::new() };
-        let name = |(id, stack): &(u64, UserFrames)| name_stack(*id, stack, &self.known, &mut maps);
-        let mut named: Vec<Stack> = stacks.iter().map(name).collect();
-        named.sort_by_key(|stack| stack.id);
-        named
     }
-
-    /// The places in files that have not been named yet.
-    fn unknown(&self, stacks: &[(u64, UserFrames)]) -> HashMap<BuildId, BTreeSet<u64>> {
-        let mut wanted: HashMap<BuildId, BTreeSet<u64>> = HashMap::new();
-        for (at, frame) in stacks.iter().flat_map(|(_, stack)| frames(stack).enumerate()) {
-            let place = place(at, frame);
-            let is_known = || self.known.get(&frame.build_id).is_some_and(|named| named.contains_key(&place));
-            if is_in_file(frame) && !is_known() {
-                wanted.entry(frame.build_id).or_default().insert(place);
-            }
-        }
-        wanted
-    }
+    let executed = programs.iter().map(|program| PathBuf::from(&program.file)).filter(|path| path.is_absolute());
+    let files: Vec<PathBuf> = mapped.iter().cloned().chain(executed).collect();
+    let named = within(LONGEST, move |told| name_all(&wanted, files, told));
+    let mut maps = PerfMaps { users, read: HashMap::new() };
+    let named: HashMap<BuildId, Named> = named.into_iter().collect();
+    let mut named: Vec<Stack> = stacks.iter().map(|(id, stack)| name_stack(*id, stack, &named, &mut maps)).collect();
+    named.sort_by_key(|stack| stack.id);
+    named
 }
 
 /// What a thread of its own has sent, until it ends or sends nothing for so long. Each message may have something, or say that it goes on.
@@ -348,14 +326,9 @@ mod tests {
         std::hint::black_box(a_function_to_be_found(1));
         let (path, offset) = offset_here(a_function_to_be_found as *const () as u64);
         let Some(id) = build_id(&path) else { panic!("{} has no build id", path.display()) };
-        let stacks = [(7, stack(&[in_file(id, offset + 1)]))];
-        let mut namer = Namer::default();
-        let named = namer.name_stacks(&stacks, &[], &BTreeSet::new(), &Users::new());
+        let named = name_stacks(&[(7, stack(&[in_file(id, offset + 1)]))], &[], &BTreeSet::new(), &Users::new());
         let name = named[0].frames.last().and_then(Frame::symbol).expect("a name");
         assert!(name.contains("a_function_to_be_found"), "{named:?}");
-        assert!(namer.unknown(&stacks).is_empty(), "it is not looked for again");
-        assert_eq!(namer.name_stacks(&stacks, &[], &BTreeSet::new(), &Users::new())[0].frames, named[0].frames);
-        assert_eq!(namer.unknown(&[(8, stack(&[in_file(id, offset + 2)]))]).len(), 1);
     }
 
     #[test]
@@ -376,7 +349,7 @@ mod tests {
     fn what_is_no_code_ends_the_stack() {
         let garbage = UserFrame { status: 2, build_id: BuildId::default(), place: 3 };
         let stacks = [(7, stack(&[in_file([9; 20], 5), garbage, garbage]))];
-        let named = Namer::default().name_stacks(&stacks, &[], &BTreeSet::new(), &Users::new());
+        let named = name_stacks(&stacks, &[], &BTreeSet::new(), &Users::new());
         assert_eq!(named[0].frames, [Frame::Unknown { address: 5 }]);
         assert!(named[0].truncated);
     }
