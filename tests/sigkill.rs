@@ -4,13 +4,14 @@ mod support;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use support::programs;
 use support::state::{Moments, State, loop_devices, names, our_programs, processes_with, servers_over};
-use support::{eventually, inodyne, machine, run, scratch, start};
+use support::{Cgroup, eventually, inodyne, machine, run, scratch, start};
 
 const KILLS: u64 = 50;
 /// A run takes about a second: file system, data, tracer, command. The moments cover all of it.
@@ -82,6 +83,30 @@ fn a_proof_that_is_killed_leaves_nothing() {
         assert_eq!(fs::read(&file).expect("it is still there"), recorded, "{told}");
         assert_eq!(names(scratch.path()), beside, "{told}");
     }
+}
+
+/// As a service manager or a CI runner ends a job: all processes of its control group at once, also those that would clean up.
+#[test]
+fn a_setting_is_restored_when_the_whole_control_group_is_killed() {
+    const SETTING: &str = "/proc/sys/kernel/msgmax";
+    let (_machine, images, cgroup) = (machine(), scratch(), Cgroup::of_service());
+    let value = || fs::read_to_string(SETTING).expect("the setting").trim().to_owned();
+    let before = value();
+    let other = (before.parse::<u64>().expect("a number") - 1).to_string();
+    let members = cgroup.0.join("cgroup.procs");
+    let place = format!("ext4:size=64M,set={SETTING}={other}");
+    let mut command = Command::new("sh");
+    command.env("INODYNE_SCRATCH", images.path());
+    command.args(["-c", "echo $$ >\"$0\"; exec \"$@\""]).arg(&members).arg(inodyne().get_program());
+    let running = start(command.args(["run", "--no-trace", "--at", &place, "--", "sleep", "4711.888"]));
+    assert!(eventually(|| value() == other && processes_with("4711.888").len() >= 2));
+    fs::write(cgroup.0.join("cgroup.kill"), "1").expect("Linux 5.14 or later");
+    drop(running.end());
+    let restored = eventually(|| value() == before);
+    if !restored {
+        fs::write(SETTING, &before).expect("it could be written before");
+    }
+    assert!(restored, "it stayed {other}");
 }
 
 /// The moments above would prove nothing if none of them hit a running command.

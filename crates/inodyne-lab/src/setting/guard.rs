@@ -1,10 +1,11 @@
 //! The process that restores a setting when the one that changed it has ended without doing so.
 //!
-//! It holds a pipe, the setting's file, and nothing else: no mount is in use by it, no loop device, no terminal. When
+//! It holds a pipe, the setting's file, and nothing else: no mount is in use by it, no loop device, no terminal, no control group. When
 //! the other end of the pipe is gone, it writes the old value and ends; when it is told that all is restored, it only ends.
 
 use std::{
-    io,
+    fs::OpenOptions,
+    io::{self, Write},
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
     time::Duration,
 };
@@ -21,6 +22,10 @@ pub(super) const TRIES: u32 = 100;
 pub(super) const PAUSE: Duration = Duration::from_millis(10);
 /// By which errors the kernel says that it is busy.
 pub(super) const BUSY: [i32; 3] = [libc::EAGAIN, libc::EBUSY, libc::EINTR];
+
+/// Roots of the hierarchies by which services, sessions and containers are ended: that of version 2, alone or beside version 1, and systemd's
+/// own of version 1.
+const CGROUP_ROOTS: [&str; 3] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"];
 
 /// The guard, seen from the process that it guards.
 #[derive(Debug)]
@@ -48,9 +53,21 @@ impl Guard {
                 let guard = Self { pid, pipe: write };
                 match retry_on_intr(|| rustix::io::read(&is_armed, &mut [0_u8; 1]))? {
                     0 => Err(io::Error::other("it has ended")),
-                    _ => Ok(guard),
+                    _ => {
+                        guard.leave_cgroups();
+                        Ok(guard)
+                    }
                 }
             }
+        }
+    }
+
+    /// Whoever ends a service or a CI job kills everything in its control group at once (`cgroup.kill`), the guard with what it guards. Where
+    /// leaving is not allowed, as without that file system in a container, it stays.
+    fn leave_cgroups(&self) {
+        for root in CGROUP_ROOTS {
+            let members = OpenOptions::new().write(true).open(format!("{root}/cgroup.procs"));
+            let _ = members.and_then(|mut members| write!(members, "{}", self.pid));
         }
     }
 }
