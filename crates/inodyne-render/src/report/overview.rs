@@ -69,12 +69,15 @@ pub(super) fn answer(recording: &Recording, of: &[&Comparison]) -> Option<String
             () if is_one_base => names.b.clone(),
             () => format!("{} against {}", names.b, names.a),
         };
+        // Where several commands ran in several places, the same two were compared more than once.
+        let is_again = |(other, _): &(Names, &Comparison)| other.both() == names.both() && other.common != names.common;
+        let common = (!is_one_pair && all.iter().any(is_again)).then(|| cut(&escaped(&names.common), WIDEST_NAME));
         let until = if one.metric == Metric::Durable { "to durable" } else { "to exit" };
         let change = one.ratio.filter(|_| matches!(one.verdict, Verdict::Faster | Verdict::Slower)).map(change::change);
         let cache = has_caches.then(|| one.cases.cache().to_string());
         let until = has_durable.then(|| until.to_owned());
         // What tells it from the others, and in brackets the rest.
-        let mut parts = [Some(cut(&escaped(&name), WIDEST_NAME)), cache, until, change]
+        let mut parts = [Some(cut(&escaped(&name), WIDEST_NAME)), common, cache, until, change]
             .into_iter()
             .flatten()
             .filter(|part| !part.is_empty());
@@ -191,4 +194,34 @@ fn mostly(case: &Case<'_>) -> String {
         let what = [words.subject, words.what].join(" ");
         format!("{} {}", percent(row.ns.share_of(trace.ledger.wall_ns)), escaped(what.trim()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::run::{CacheState, Run};
+    use inodyne_model::sample;
+
+    use super::*;
+
+    #[test]
+    fn of_several_commands_in_several_places_the_answer_says_which_are_meant() {
+        let mut recording = sample::empty();
+        recording.places = vec![sample::ext4("ext4", &[]), sample::ext4("xfs", &[])];
+        recording.commands = vec![sample::command("find ."), sample::command("git status")];
+        for block in 0..20 {
+            for (command, longer) in [(0, 1.0), (1, 2.0)] {
+                for (place, slower) in [(0, 1.0), (1, 1.5)] {
+                    let wall = sample::ms((100.0 + f64::from(block)) * longer * slower);
+                    recording.push_run(Run { block, command, ..sample::run(place, CacheState::AsIs, false, wall) });
+                }
+            }
+        }
+        inodyne_analyse::explain(&mut recording);
+        let said = answer(&recording, &of_times(&recording, |_| true)).expect("an answer");
+        assert_eq!(
+            said,
+            "slower: xfs against ext4 (find ., +50%), git status against find . (on ext4, +100%), \
+             xfs against ext4 (git status, +50%), git status against find . (on xfs, +100%)"
+        );
+    }
 }
