@@ -23,10 +23,10 @@ const LINES: usize = 3;
 
 /// The runs of these cases, which have these numbers in the page, on one axis.
 pub(super) fn show(page: &mut Html, cases: &[(usize, Case<'_>)]) {
-    let findings = || cases.iter().flat_map(|(_, case)| &case.findings).filter(|finding| !finding.bound);
-    let predicted = findings().map(|finding| finding.predicted.high_ns);
+    let findings = || cases.iter().flat_map(|(_, case)| predicted(case));
+    let longest_predicted = findings().map(|finding| finding.predicted.high_ns);
     let runs = cases.iter().flat_map(|(_, case)| &case.runs).map(|run| run.wall_ns);
-    let axis = Axis { longest: runs.chain(predicted).max().unwrap_or_default() };
+    let axis = Axis { longest: runs.chain(longest_predicted).max().unwrap_or_default() };
     page.inside("p", &[("class", "dim")], |page| {
         page.text(&format!("Wall-clock time from 0 to {}. ", duration(axis.longest)));
         page.text("● untraced, ○ traced, │ median of the untraced with its 95% interval");
@@ -48,6 +48,12 @@ pub(super) fn show(page: &mut Html, cases: &[(usize, Case<'_>)]) {
             }
         });
     });
+}
+
+/// The findings that predict a time. If anything speaks against predictions, the report makes none.
+fn predicted<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Finding> {
+    let is_told = case.doubts().is_empty();
+    case.findings.iter().copied().filter(move |finding| is_told && !finding.bound)
 }
 
 /// From zero to the longest time, the same for all cases.
@@ -95,9 +101,7 @@ fn one(page: &mut Html, case: &Case<'_>, number: usize, axis: &Axis) {
                 let x = axis.at(tick);
                 page.empty("line", &[("class", "axis"), ("x1", &x), ("x2", &x), ("y1", "0"), ("y2", &y)]);
             }
-            for finding in case.findings.iter().filter(|finding| !finding.bound) {
-                band(page, finding, axis);
-            }
+            predicted(case).for_each(|finding| band(page, finding, axis));
             if let Some(found) = statistics {
                 middle(page, found, axis);
             }

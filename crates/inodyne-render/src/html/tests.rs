@@ -106,3 +106,15 @@ fn a_page_of_settings_is_called_after_the_command() {
     let title = format!("Settings for {}", recording.tuning.as_ref().expect("a tuning").command);
     assert!(page(recording).matches(&title).count() >= 2, "in the window's title and above the page");
 }
+
+#[test]
+fn no_time_is_drawn_as_predicted_where_something_speaks_against_predictions() {
+    let mut recording = sample::find_recording();
+    inodyne_analyse::explain(&mut recording);
+    let drawn = |page: &str| ["class=\"predicted\"", "predicted if fixed"].map(|words| page.contains(words));
+    assert_eq!(drawn(&html(&recording)), [true; 2]);
+    for trace in &mut recording.traces {
+        trace.doubts = vec!["The machine was busy.".to_owned()];
+    }
+    assert_eq!(drawn(&html(&recording)), [false; 2]);
+}
