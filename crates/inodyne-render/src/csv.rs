@@ -2,7 +2,7 @@
 //!
 //! Names carry their units, numbers all their digits; a field is empty if its value is not known or does not apply. `FORMAT.md`
 //! documents the columns, which do not change their meaning. Control characters in names from outside are escaped as
-//! in the reports, so that every row is one line and harmless in a terminal; the JSON has them as they are.
+//! in the reports, so that every row is one line and harmless in a terminal; JSON has escapes of its own for them.
 
 use inodyne_model::recording::Recording;
 

@@ -13,6 +13,7 @@ use inodyne_model::recording::Recording;
 use inodyne_model::run::Run;
 use serde::Serialize;
 
+use crate::json::write_harmless;
 use crate::report::case::Case;
 use crate::report::names;
 
@@ -44,9 +45,11 @@ pub fn hyperfine(recording: &Recording) -> String {
     let caches = |case: &Case<'_>| case.cache() != cases[0].cache();
     let has_several = Several { places: recording.places.len() > 1, caches: cases.iter().any(caches) };
     let results = cases.iter().filter_map(|case| result(recording, case, has_several)).collect();
-    let mut text = serde_json::to_string_pretty(&Summary { results }).expect("plain data");
-    text.push('\n');
-    text
+    let text = serde_json::to_string_pretty(&Summary { results }).expect("plain data");
+    let mut out = Vec::new();
+    write_harmless(&text, &mut out).expect("writing to memory does not fail");
+    out.push(b'\n');
+    String::from_utf8(out).expect("JSON is UTF-8")
 }
 
 /// What has to be told apart.
@@ -129,6 +132,16 @@ mod tests {
         recording.runs.truncate(1);
         recording.order.truncate(1);
         assert_eq!(exported(&recording)[0]["stddev"], Value::Null);
+    }
+
+    #[test]
+    fn a_terminal_obeys_nothing_in_a_command() {
+        let mut recording = sample::overlay_recording();
+        recording.commands[0].label = "a\u{9b}2J\u{202e}".to_owned();
+        inodyne_analyse::explain(&mut recording);
+        let text = hyperfine(&recording);
+        assert!(text.contains(r#""command": "a\u009b2J\u202e on ext4, cold""#), "{text}");
+        assert!(exported(&recording)[0]["command"].as_str().unwrap().starts_with("a\u{9b}2J\u{202e} on"));
     }
 
     #[test]

@@ -1,4 +1,6 @@
 //! Reports for programs: the whole recording as JSON, or the rows of one section.
+//!
+//! JSON is printed on terminals, too. A name from outside stays what it is, but what a terminal would obey is written as a numeric escape.
 
 use std::io::{self, Write};
 
@@ -7,6 +9,7 @@ use serde::Serialize;
 use serde_json::ser::Formatter;
 use serde_json::{Map, Serializer, Value};
 
+use crate::line::has_effect;
 use crate::report::records;
 use crate::report::section::Section;
 
@@ -34,6 +37,20 @@ pub(crate) fn indented(value: &impl Serialize) -> String {
     // Plain data with string keys: JSON can express all of it, and writing to memory does not fail.
     write_indented(value, &mut text).expect("plain data");
     String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+/// Writes JSON, or a piece of a string in it, with numeric escapes for what a terminal would obey: outside of strings there is only
+/// white space of that kind.
+pub(crate) fn write_harmless<W: ?Sized + Write>(json: &str, to: &mut W) -> io::Result<()> {
+    let mut rest = json;
+    while let Some((at, character)) = rest.char_indices().find(|(_, c)| has_effect(*c) && *c != '\n') {
+        to.write_all(&rest.as_bytes()[..at])?;
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            write!(to, "\\u{unit:04x}")?;
+        }
+        rest = &rest[at + character.len_utf8()..];
+    }
+    to.write_all(rest.as_bytes())
 }
 
 fn write_indented(value: &impl Serialize, to: &mut impl Write) -> io::Result<()> {
@@ -107,6 +124,10 @@ impl Formatter for Indented {
         self.new_line(to)
     }
 
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, to: &mut W, fragment: &str) -> io::Result<()> {
+        write_harmless(fragment, to)
+    }
+
     fn begin_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
         to.write_all(b": ")
     }
@@ -125,5 +146,14 @@ mod tests {
                     []\n    ]\n  ],\n  \"d\": {}\n}\n";
         assert_eq!(indented(&value), text);
         assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), value);
+    }
+
+    #[test]
+    fn a_terminal_obeys_nothing_in_a_name_and_the_name_stays() {
+        let value = json!({"name \u{7f}": "a\u{9b}2Jb\u{202e}c\u{e0041}\n\u{1b}[1m ä文"});
+        let text = indented(&value);
+        let expected = r#""name \u007f": "a\u009b2Jb\u202ec\udb40\udc41\n\u001b[1m ä文""#;
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), value);
     }
 }
