@@ -6,7 +6,7 @@ use inodyne_model::files::{FileUse, Files};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::{Exit, Run};
 use inodyne_model::sample;
-use inodyne_model::trace::{PathCount, Paths, Tracer};
+use inodyne_model::trace::{Overhead, PathCount, Paths, Tracer};
 
 use super::*;
 use crate::text::tests::section;
@@ -119,6 +119,22 @@ fn what_a_log_does_not_have_is_empty() {
             assert!(rows.iter().all(|row| row[at].is_empty() != is_known(row)), "{name}: {column}: {text}");
         }
     }
+}
+
+#[test]
+fn what_a_log_does_not_say_about_its_cost_is_empty() {
+    let mut recording = explained(sample::find_recording());
+    let costs = ["ratio", "estimated", "at_least", "ns_per_call", "other_ns", "reader_ns"];
+    let known = |recording: &Recording| {
+        let (columns, rows) = read(&csv(recording, section("overhead")));
+        costs.map(|cost| !rows[0][columns.iter().position(|column| column == cost).expect("such a column")].is_empty())
+    };
+    assert_eq!(known(&recording), [true; 6]);
+    recording.traces[0].tracer = Tracer::Strace;
+    recording.traces[0].overhead = Overhead { ratio: 1.0, estimated: true, ..Overhead::default() };
+    assert_eq!(known(&recording), [false; 6], "a log from elsewhere");
+    recording.traces[0].overhead = Overhead { ratio: 5.0, estimated: true, ns_per_call: 9e4, ..Overhead::default() };
+    assert_eq!(known(&recording), [true, true, true, true, false, false], "strace ran here");
 }
 
 #[test]

@@ -159,16 +159,17 @@ fn contents(page: &mut Html, parts: &[Part<'_>]) {
     });
 }
 
+/// What was measured with; of the machine of an imported log nothing is known.
 fn circumstances(recording: &Recording) -> String {
     let host = &recording.host;
-    let machine = if host.virtual_machine { "virtual machine" } else { "machine" };
-    format!(
-        "{} UTC · {machine} with {} ({}), {} · Linux {} · inodyne {}",
-        date(recording.created_unix_s),
-        counted(host.cpus.into(), "CPU", "CPUs"),
-        host.cpu_model,
-        bytes(host.memory_bytes),
-        host.kernel,
-        recording.program_version
-    )
+    let machine = (host.cpus > 0).then(|| {
+        let machine = if host.virtual_machine { "virtual machine" } else { "machine" };
+        let cpus = counted(host.cpus.into(), "CPU", "CPUs");
+        let model = if host.cpu_model.is_empty() { String::new() } else { format!(" ({})", host.cpu_model) };
+        format!("{machine} with {cpus}{model}, {}", bytes(host.memory_bytes))
+    });
+    let kernel = (!host.kernel.is_empty()).then(|| format!("Linux {}", host.kernel));
+    let (when, program) =
+        (format!("{} UTC", date(recording.created_unix_s)), format!("inodyne {}", recording.program_version));
+    [Some(when), machine, kernel, Some(program)].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }

@@ -1,5 +1,6 @@
 //! What must hold for every page, checked without a browser; `tests/browser` uses one.
 
+use inodyne_model::host::Host;
 use inodyne_model::recording::Recording;
 use inodyne_model::sample;
 
@@ -117,4 +118,10 @@ fn no_time_is_drawn_as_predicted_where_something_speaks_against_predictions() {
         trace.doubts = vec!["The machine was busy.".to_owned()];
     }
     assert_eq!(drawn(&html(&recording)), [false; 2]);
+}
+
+#[test]
+fn of_an_unknown_machine_nothing_is_said() {
+    let page = page(Recording { host: Host::default(), ..sample::find_recording() });
+    assert!(page.contains("<p class=\"dim\">2026-09-21 14:13 UTC · inodyne 0.1.0</p>"));
 }

@@ -165,19 +165,24 @@ fn records(recording: &Recording) -> Records {
     let of_trace = |(number, trace): (usize, &Trace)| {
         let [place, command, cache] = names::values(recording, trace.key());
         let cost = &trace.overhead;
-        let ratio = Value::Ratio(cost.ratio);
+        // What strace cost is known if it ran here, and then as a whole.
+        let is_ours = trace.tracer.divides_calls();
+        let has_call = is_ours || cost.ns_per_call > 0.0;
+        let if_known = |value: Value, is_known: bool| if is_known { value } else { Value::Nothing };
+        let of_ratio = |value: Value| if_known(value, has_call || !cost.estimated);
         let own = [
             number.into(),
             place,
             command,
             cache,
             trace.wall_ns.into(),
-            ratio,
-            cost.estimated.into(),
-            cost.at_least.into(),
+            of_ratio(Value::Ratio(cost.ratio)),
+            of_ratio(cost.estimated.into()),
+            of_ratio(cost.at_least.into()),
         ];
         let per_switch = cost.ns_per_switch.map_or(Value::Nothing, Value::from);
-        let of_costs = [cost.ns_per_call.into(), per_switch, cost.other_ns.into(), cost.reader_ns.into()];
+        let of_programs = [cost.other_ns, cost.reader_ns].map(|ns| if_known(ns.into(), is_ours));
+        let of_costs = [if_known(cost.ns_per_call.into(), has_call), per_switch].into_iter().chain(of_programs);
         let losses = trace.lost.counts().map(|(_, count)| Value::Count(count));
         let features: Vec<&str> = trace.refused.iter().map(|refused| refused.feature.as_str()).collect();
         let refused = Value::from(features.join(", "));

@@ -135,14 +135,17 @@ fn table(cases: &[(usize, &Case<'_>)]) -> Table {
         let time = |of: fn(&Run) -> u64| Nanos(middle(case, of));
         let (wall, user, sys) =
             (time(|run| run.wall_ns.0), time(|run| run.usage.user_ns.0), time(|run| run.usage.sys_ns.0));
+        // Of runs under strace, the kernel's account includes strace.
+        let is_own = case.untraced().next().is_some() || case.trace.is_none_or(|trace| trace.tracer.divides_calls());
+        let used = |cell: Cell| if is_own { cell } else { Cell::nothing() };
         let cells = [
             Cell::of(name(case, &of_part)).leading_to(*number),
             Cell::of(measured(case).len()),
             Cell::scaled(wall, whole),
-            Cell::scaled(user, whole),
-            Cell::scaled(sys, whole),
-            Cell::share((user + sys).share_of(wall)),
-            Cell::of(middle(case, |run| run.usage.voluntary_switches)),
+            used(Cell::scaled(user, whole)),
+            used(Cell::scaled(sys, whole)),
+            used(Cell::share((user + sys).share_of(wall))),
+            used(Cell::of(middle(case, |run| run.usage.voluntary_switches))),
         ];
         let moved = moved.iter().map(|(_, of)| Cell::of(middle_moved(case, *of).map_or(Value::Nothing, Value::Bytes)));
         table.row(cells.into_iter().chain(moved));
@@ -241,4 +244,27 @@ fn expectations(study: &Study) -> Vec<Expectation> {
         seen: of.seen.clone(),
     };
     study.expectations.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::sample;
+    use inodyne_model::trace::Tracer;
+
+    use super::*;
+
+    #[test]
+    fn what_runs_under_strace_used_is_not_theirs_alone() {
+        let known = |tracer, is_traced: fn(&Run) -> bool| {
+            let mut recording = sample::find_recording();
+            recording.runs.retain(is_traced);
+            recording.traces.iter_mut().for_each(|trace| trace.tracer = tracer);
+            let cases = Case::all(&recording);
+            let table = table(&[(0, &cases[0])]);
+            [1, 2, 3, 4, 5, 6].map(|at| table.rows[0].cells[at].value != Value::Nothing)
+        };
+        assert_eq!(known(Tracer::Bpf, |run| run.traced), [true; 6]);
+        assert_eq!(known(Tracer::Strace, |_| true), [true; 6]);
+        assert_eq!(known(Tracer::Strace, |run| run.traced), [true, true, false, false, false, false]);
+    }
 }
