@@ -61,14 +61,15 @@ fn columns() -> [Column; 11] {
 }
 
 fn cells(journal: &Journal, wall: Nanos) -> [Cell; 11] {
-    let commits = journal.commits.max(1);
-    let each = |sum: Option<u64>| sum.map_or_else(Cell::nothing, |sum| Cell::of(tenths(sum, commits)));
-    let mean = |sum: Option<Nanos>| sum.map_or_else(Cell::nothing, |sum| Cell::of(Nanos(sum.0 / commits)));
-    let count = |count: Option<u64>| count.map_or_else(Cell::nothing, |count| Cell::grouped(count).blank_if_zero());
-    let every = match journal.commits {
-        0 => Cell::nothing(),
-        _ => Cell::of(Nanos(wall.0 / commits)),
+    // If there was no commit, as where only a checkpoint wrote, there is no mean of any.
+    let each = |sum: Option<u64>| {
+        sum.filter(|_| journal.commits > 0).map_or_else(Cell::nothing, |sum| Cell::of(tenths(sum, journal.commits)))
     };
+    let mean = |sum: Option<Nanos>| {
+        sum.and_then(|sum| sum.0.checked_div(journal.commits)).map_or_else(Cell::nothing, |mean| Cell::of(Nanos(mean)))
+    };
+    let count = |count: Option<u64>| count.map_or_else(Cell::nothing, |count| Cell::grouped(count).blank_if_zero());
+    let longest = journal.longest_ns.filter(|_| journal.commits > 0).map_or_else(Cell::nothing, Cell::of);
     let kind = match journal.kind {
         JournalKind::Jbd2 => "jbd2",
         JournalKind::XfsLog => "XFS log",
@@ -77,13 +78,13 @@ fn cells(journal: &Journal, wall: Nanos) -> [Cell; 11] {
     [
         Cell::of(kind),
         Cell::grouped(journal.commits),
-        every,
+        mean(Some(wall)),
         each(journal.handles),
         each(journal.blocks),
         mean(journal.locked_ns),
         mean(journal.flushing_ns),
         mean(journal.logging_ns),
-        journal.longest_ns.map_or_else(Cell::nothing, Cell::of),
+        longest,
         count(journal.checkpointed),
         count(journal.waits_for_space),
     ]
@@ -131,4 +132,21 @@ fn records(recording: &Recording) -> Records {
         ]
     };
     Records::of_traces(recording, columns, |trace| trace.journals.iter().map(values).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::sample;
+
+    use super::*;
+
+    #[test]
+    fn of_no_commit_there_is_no_mean() {
+        let none = Some(Nanos::ZERO);
+        let times =
+            Journal { locked_ns: none, flushing_ns: none, logging_ns: none, longest_ns: none, ..sample::journal() };
+        let only_checkpoints = Journal { commits: 0, handles: Some(0), blocks: Some(0), each: Vec::new(), ..times };
+        let written = cells(&only_checkpoints, sample::ms(100.0)).map(|cell| cell.span().text().to_owned());
+        assert_eq!(written, ["jbd2", "0", "", "", "", "", "", "", "", "170", ""]);
+    }
 }
