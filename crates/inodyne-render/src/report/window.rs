@@ -51,8 +51,12 @@ pub(super) fn division(trace: &Trace) -> String {
     let causes: Vec<_> =
         causes.iter().take(CAUSES).map(|(share, cause)| format!("{} {cause}", percent(*share))).collect();
     let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
-    let seconds = duration(whole).replace(" s", "");
-    format!("{seconds} thread-seconds: {running} running, {ready} waiting for a CPU, {blocked} blocked{causes}.")
+    let whole = duration(whole);
+    // A short window has fewer than these.
+    let whole = whole
+        .strip_suffix(" s")
+        .map_or_else(|| format!("{whole} of all threads together"), |seconds| format!("{seconds} thread-seconds"));
+    format!("{whole}: {running} running, {ready} waiting for a CPU, {blocked} blocked{causes}.")
 }
 
 /// Which threads wait for files most, and for what: `Waiting for files most: work 4001 0.900 s (journal in fsync)`. `None` if none do.
@@ -72,4 +76,22 @@ pub(super) fn waiters(trace: &Trace) -> Option<String> {
     });
     let said: Vec<String> = said.collect();
     (!said.is_empty()).then(|| format!("Waiting for files most: {}", said.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::ledger::Ledger;
+    use inodyne_model::sample;
+
+    use super::*;
+
+    #[test]
+    fn the_time_of_all_threads_has_one_unit_however_short_it_is() {
+        let of = |ms| {
+            let ledger = Ledger { view: View::Window, wall_ns: sample::ms(ms), ..Ledger::default() };
+            division(&Trace { ledger, ..Trace::default() })
+        };
+        assert!(of(33.4).starts_with("33.4 ms of all threads together: 0% running, "), "{}", of(33.4));
+        assert!(of(2_750.0).starts_with("2.750 thread-seconds: 0% running, "), "{}", of(2_750.0));
+    }
 }
