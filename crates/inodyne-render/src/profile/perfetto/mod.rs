@@ -153,6 +153,8 @@ fn details(interval: &Interval<'_>, stacks: &HashMap<StackId, &Stack>) -> [(&'st
 
 /// How many threads were in which state, on average in each part of the time.
 struct Counts {
+    /// When the command ends.
+    end: u64,
     /// Nanoseconds of each part.
     each: u64,
     sums: [Vec<u64>; COUNTERS.len()],
@@ -160,7 +162,8 @@ struct Counts {
 
 impl Counts {
     fn new(wall_ns: u64) -> Counts {
-        Counts { each: (wall_ns / COUNTED as u64).max(1), sums: [(); COUNTERS.len()].map(|()| vec![0; COUNTED + 1]) }
+        let each = (wall_ns / COUNTED as u64).max(1);
+        Counts { end: wall_ns, each, sums: [(); COUNTERS.len()].map(|()| vec![0; COUNTED + 1]) }
     }
 
     /// Adds a thread's times in the states.
@@ -178,7 +181,7 @@ impl Counts {
         }
     }
 
-    /// Writes the counters where they change.
+    /// Writes the counters where they change; at the end they are zero, since helpers may be drawn for longer.
     fn write(&self, packets: &mut Packets) {
         for ((track, name), sums) in COUNTERS.into_iter().zip(&self.sums) {
             packets.counter_track(track, name);
@@ -188,6 +191,9 @@ impl Counts {
                     packets.counter(track, part.saturating_mul(self.each), *sum as f64 / self.each as f64);
                 }
                 before = Some(sum);
+            }
+            if before != Some(&0) {
+                packets.counter(track, self.end, 0.0);
             }
         }
     }

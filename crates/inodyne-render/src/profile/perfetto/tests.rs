@@ -186,6 +186,11 @@ fn the_timeline_fills_the_life_of_every_thread() {
     // The time in each state is that of the slices, as far as the parts of the counters reach.
     let blocked: f64 = of_counter(&read, COUNTERS[2].0, traced.trace.wall_ns.0);
     assert!((blocked - 5e6).abs() < 1e6, "{blocked}");
+    // After the end, when helpers may still be drawn, none of the command's threads does anything.
+    for (track, name) in COUNTERS {
+        let last = read.counters.iter().rfind(|(of, ..)| *of == track).expect(name);
+        assert!(last.1 <= traced.trace.wall_ns.0 && last.2 == 0.0, "{name}: {last:?}");
+    }
 }
 
 /// `attach` keeps no timeline unless it is asked about requests, and an strace log knows only of waits for children.
