@@ -55,8 +55,8 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     if block.askers_unseen > 0 {
         page.gap();
         let words = format!(
-            "for up to {} pieces of I/O on all disks: the kernel skipped the tracing program; the requests they are part of are counted all the same",
-            Grouped(block.askers_unseen)
+            "for up to {} of I/O on all disks: the kernel skipped the tracing program; the requests they are part of are counted all the same",
+            counted(block.askers_unseen, "piece", "pieces")
         );
         page.paragraph(Span::new("who asked is not known: ", Style::Bold), &words, Style::Plain);
     }

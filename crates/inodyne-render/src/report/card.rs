@@ -138,11 +138,13 @@ fn numbers(case: &Case<'_>, trace: &Trace) -> Vec<(String, String)> {
 fn numbers_of_several(recording: &Recording) -> Vec<(String, String)> {
     if let Some(study) = &recording.study {
         let held = study.expectations.len() - study.failed().count();
-        let number = |count: usize, what: &str| (Grouped(count as u64).to_string(), what.to_owned());
+        let number = |count: usize, one: &str, several: &str| {
+            (Grouped(count as u64).to_string(), if count == 1 { one } else { several }.to_owned())
+        };
         return vec![
             (format!("{held} of {}", study.expectations.len()), "expectations hold".to_owned()),
-            number(study.parts.len(), "parts"),
-            number(recording.runs.len(), "runs"),
+            number(study.parts.len(), "part", "parts"),
+            number(recording.runs.len(), "run", "runs"),
         ];
     }
     let Some(first) = recording.comparisons.iter().find(|one| one.metric == Metric::Wall) else { return Vec::new() };

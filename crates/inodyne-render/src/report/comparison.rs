@@ -53,7 +53,7 @@ pub(super) fn sources(
     for (cases, why) in unlike(recording).into_iter().filter(|(cases, _)| wanted(cases.a)) {
         let names = Names::of(recording, cases);
         page.heading(&format!("Where the difference of {} from {} comes from", names.b, names.a));
-        page.paragraph("  ".into(), &format!("{}.", sentence::capitalised(&why)), Style::Warning);
+        page.paragraph("  ".into(), &sentence::capitalised(&why), Style::Warning);
     }
     if page.is_whole() {
         others::show(page, recording, wanted);
@@ -264,6 +264,10 @@ mod tests {
         let words =
             "the ledgers are not subtracted: some divide the time of all threads in a window, others the critical path";
         assert_eq!(found[0].1, words);
+        let section = Some("comparison".parse().expect("a section"));
+        let text =
+            crate::text(&recording, &crate::TextOptions { width: 200, section, ..crate::TextOptions::default() });
+        assert!(text.contains("The ledgers are not subtracted") && text.contains("the critical path.\n"), "{text}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::rows::word;
 use super::stack_frames::{Spent, of_kernel, of_program, spent};
 use super::table::{self, Column, Records, Table};
 use super::value::Cell;
-use crate::units::unit;
+use crate::units::{counted, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "functions", unasked: true, show: Show::Case(show), records };
 
@@ -107,7 +107,7 @@ fn table(functions: &[(Function, Sum)], whole: Nanos) -> Table {
             ],
         );
     }
-    table.hidden = format!("{} more functions", Grouped(table.hidden_rows() as u64));
+    table.hidden = counted(table.hidden_rows() as u64, "more function", "more functions");
     table
 }
 

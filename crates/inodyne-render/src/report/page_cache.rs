@@ -11,7 +11,7 @@ use super::definition::{Definition, Show};
 use super::table::{Column, Records, RowKind, Table};
 use super::value::{Cell, Value};
 use crate::line::{Span, Style};
-use crate::units::{bytes, percent};
+use crate::units::{bytes, counted, percent};
 
 pub(super) const SECTION: Definition =
     Definition { name: "page-cache", unasked: true, show: Show::Case(show), records };
@@ -49,8 +49,8 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     }
     if cache.unseen > 0 {
         let words = format!(
-            "up to {} times, pages were brought in or asked for without the kernel showing it",
-            Grouped(cache.unseen)
+            "up to {}, pages were brought in or asked for without the kernel showing it",
+            counted(cache.unseen, "time", "times")
         );
         says("not seen", &words);
     }
@@ -84,7 +84,7 @@ fn brought(cache: &PageCache) -> String {
 
 /// `4.12 MB by calls that read, up to 3% of it in memory before; 11 page faults on what was not in memory`
 fn asked_for(asked: &Asked) -> String {
-    let faults = format!("{} page faults on what was not in memory", Grouped(asked.faults));
+    let faults = format!("{} on what was not in memory", counted(asked.faults, "page fault", "page faults"));
     if asked.read_bytes == 0 {
         return faults;
     }
@@ -165,4 +165,16 @@ fn records(recording: &Recording) -> Records {
     Records::of_traces(recording, columns, |trace| {
         trace.page_cache.iter().flat_map(|cache| cache.brought.iter().map(values)).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_not_several() {
+        let said = |faults| asked_for(&Asked { faults, ..Asked::default() });
+        assert_eq!(said(1), "1 page fault on what was not in memory");
+        assert_eq!(said(1_100), "1,100 page faults on what was not in memory");
+    }
 }

@@ -14,7 +14,7 @@ use super::definition::{Definition, Show};
 use super::table::{Column, Records, RowKind, Table};
 use super::value::Cell;
 use crate::line::{Span, Style};
-use crate::units::unit;
+use crate::units::{counted, unit};
 
 pub(super) const SECTION: Definition = Definition { name: "paths", unasked: true, show: Show::Case(show), records };
 
@@ -45,7 +45,8 @@ fn show<'a>(page: &mut Page<'a>, case: &Case<'a>) {
     page.gap();
     page.table(table(&by_directory, "looked up in, most calls first"));
     if paths.not_kept > 0 {
-        let text = format!("  and {} look-ups of paths that there was no room to record", Grouped(paths.not_kept));
+        let lookups = counted(paths.not_kept, "look-up of a path", "look-ups of paths");
+        let text = format!("  and {lookups} that there was no room to record");
         page.line([Span::new(text, Style::Warning)]);
     }
 }

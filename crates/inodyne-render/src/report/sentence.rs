@@ -36,7 +36,7 @@ pub(super) fn of(case: &Case<'_>) -> Option<String> {
     })
 }
 
-/// A clause as a sentence.
+/// A clause as a sentence, with its full stop.
 pub(super) fn capitalised(clause: &str) -> String {
     let mut letters = clause.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().collect::<String>()).unwrap_or_default();
