@@ -4,12 +4,14 @@ use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
+use inodyne_model::ledger::PAGE_FAULT;
 use inodyne_model::place::Place;
+use inodyne_model::stack::function_name;
 use inodyne_model::syscall::SyscallStats;
 
-use super::case::{Case, Time, total};
+use super::case::{Case, Time, Waited, total};
 use super::estimate::{self, Diagnosed};
-use super::families::changes;
+use super::families::{changes, reads};
 use super::remedy::{Remedy, advice};
 use crate::units::{percent, seconds};
 
@@ -65,6 +67,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let asking = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && !waited.passes(makes));
     let asks_again = |function: &str| ASKS_AGAIN.contains(&function);
     let again = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && waited.passes(asks_again));
+    let contents = case.waiting(|waited| waited.cause == Cause::RemoteServer && is_of_contents(waited));
     // And how much that would save: a request that is known to go away takes the rest of the call with it.
     let (cached, saves, uncertain) = match server {
         Server::Share => (Time::default(), 0.0, UNCERTAIN),
@@ -72,7 +75,14 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             let saves = case.on_path(&calls_of(case, &again)) * (1.0 - CACHED);
             (again, saves, UNCERTAIN_OF_FUSE)
         }
-        Server::Elsewhere => (asking.clone(), case.on_path(&asking) * (1.0 - STAYS), UNCERTAIN),
+        Server::Elsewhere => {
+            let names = case.waiting(|waited| {
+                let asks = is_served(waited.cause) && !changes(waited.call) && !waited.passes(makes);
+                asks && !is_of_contents(waited)
+            });
+            let saves = case.on_path(&names) * (1.0 - STAYS);
+            (names, saves, UNCERTAIN)
+        }
     };
     let no_cache_helps = cached.ns < time.ns * MOSTLY;
     let mut evidence =
@@ -93,6 +103,10 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             percent(changing)
         ));
     }
+    if server == Server::Elsewhere && contents.ns > 0.0 {
+        let part = percent(contents.ns / time.ns);
+        evidence.push(format!("{part} of that brings contents, which are not asked for while they are in memory"));
+    }
     let misses = if server == Server::Fuse { misses(case, &asking) } else { 0 };
     if matches!(server, Server::Fuse | Server::Host) {
         let part = percent(cached.ns / time.ns);
@@ -101,6 +115,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let mut cure = match server {
         Server::Fuse if misses > 0 && no_cache_helps => Vec::new(),
         Server::Fuse if no_cache_helps && asking.ns >= time.ns * MOSTLY => advice(&[MORE_AT_ONCE]),
+        Server::Elsewhere if no_cache_helps && contents.ns >= time.ns * MOSTLY => advice(&[larger_requests(case.fs())]),
         _ if no_cache_helps => Vec::new(),
         _ => server.caches(case),
     };
@@ -152,6 +167,29 @@ fn misses(case: &Case<'_>, asking: &Time) -> u64 {
     };
     let misses = total(looking.calls.iter().map(|(name, (_, count))| missing(name).min(*count)));
     if misses as f64 >= asking.count as f64 * MOSTLY { misses } else { 0 }
+}
+
+/// Whether it brings contents: in a call that reads or in a page fault, and not where that asks first whether the file is still the same.
+fn is_of_contents(waited: &Waited<'_>) -> bool {
+    let asks_about_it = |function: &str| {
+        let name = function_name(function);
+        name.contains("revalidate") || name.contains("getattr")
+    };
+    let brings = (reads(waited.call) && !changes(waited.call)) || waited.call == PAGE_FAULT;
+    brings && !waited.passes(asks_about_it)
+}
+
+/// How to bring contents from a server elsewhere in fewer requests.
+fn larger_requests(fs: &str) -> &'static str {
+    match fs {
+        "9p" => {
+            "bring more at once: a larger msize, and where nobody else writes cache=loose, which reads ahead (cache=loose,msize=524288)"
+        }
+        fs if matches!(fs, "cifs" | "smb3") || fs.starts_with("nfs") => {
+            "bring more at once: a larger rsize, and read ahead further (/sys/class/bdi/MAJOR:MINOR/read_ahead_kb)"
+        }
+        _ => "bring more at once: read ahead further (/sys/class/bdi/MAJOR:MINOR/read_ahead_kb)",
+    }
 }
 
 /// The calls in which these waits are, each in proportion to how much of its waiting they are.

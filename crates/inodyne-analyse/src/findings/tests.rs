@@ -1110,3 +1110,28 @@ fn a_share_of_time_cannot_be_saved_if_nobody_knows_that_it_has_nothing_to_do_wit
     assert!(said.evidence[1].ends_with("; another 39% may concern files, too"), "{:?}", said.evidence);
     assert!((0.38..0.42).contains(&said.predicted.saving()), "{}", said.predicted.saving());
 }
+
+#[test]
+fn contents_on_a_server_come_from_it_whatever_its_client_remembers_of_names() {
+    let said = |fs: &str, stack: &str| {
+        let mut recording = moving(&[("openat", 10, 0, 0.1, 0.0), ("read", 1_000, 131_072, 5.0, 400.0)]);
+        recording.findings.clear();
+        recording.places[0].fs = fs.to_owned();
+        recording.traces[0].observed.stacks = vec![sample::stack(0xf1, stack)];
+        crate::explain(&mut recording);
+        found(&recording, "round-trips").expect("it waits for a server")
+    };
+    let brings = "__schedule schedule rpc_wait_bit_killable nfs_read_folio filemap_read nfs_file_read vfs_read";
+    let copied = said("nfs4", brings);
+    assert!(copied.bound && copied.cure[0].contains("rsize"), "{copied:?}");
+    assert!(!format!("{:?}", copied.cure).contains("actimeo"), "{copied:?}");
+    assert!(copied.evidence.iter().any(|line| line.starts_with("100% of that brings contents")), "{copied:?}");
+    assert!(
+        said("9p", "__schedule schedule p9_client_rpc p9_client_read v9fs_file_read_iter").cure[0].contains("msize")
+    );
+    // Before it reads, a client asks whether the file is still the same.
+    let asks =
+        "__schedule schedule rpc_wait_bit_killable nfs4_proc_getattr __nfs_revalidate_inode nfs_file_read vfs_read";
+    let asked = said("nfs4", asks);
+    assert!(!asked.bound && asked.cure[0].contains("actimeo"), "{asked:?}");
+}
