@@ -1,13 +1,15 @@
 //! `cold-data`: contents come from the device, in large requests, and the program waits for them.
 //!
-//! Small requests, each after the last, are `single-stream`: there the device idles, here it is busy.
+//! Small requests, each after the last, are `single-stream`: there the device idles, here it is busy. What memory cannot hold is not
+//! quicker for having been read before: then it is a bound.
 
 use inodyne_model::cure::{CacheChange, Change};
 use inodyne_model::finding::Finding;
+use inodyne_model::observed::Begin;
 
 use super::at_device::AtDevice;
 use super::case::Case;
-use super::contents::{LARGE_READ, bytes_a_wait, bytes_read, waiting_for_contents};
+use super::contents::{LARGE_READ, bytes_a_wait, bytes_from_device, bytes_read, waiting_for_contents};
 use super::estimate::{self, Diagnosed};
 use super::remedy::Remedy;
 use crate::units::{percent, seconds, times};
@@ -30,26 +32,42 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         format!("{:.1} MB were read in all, {:.0} KB for each wait", bytes / 1e6, size / 1e3),
     ];
     evidence.extend(AtDevice::of(case).and_then(|device| device.line()));
+    let memory = case.recording.host.memory_bytes;
+    let too_much = bytes_from_device(case).filter(|bytes| memory > 0 && *bytes > memory);
+    if let Some(bytes) = too_much {
+        let [came, holds] = [bytes, memory].map(|bytes| bytes as f64 / 1e9);
+        evidence
+            .push(format!("{came:.1} GB came from there: more than the {holds:.1} GB of memory that the machine has"));
+    }
+    let mut cure = vec![
+        Remedy::new(
+            "load the contents into memory beforehand: cat FILES >/dev/null, vmtouch, or a read that does not block (posix_fadvise WILLNEED)",
+            Change::Cache(CacheChange::Contents),
+        ),
+        Remedy::advice("read less: compress, or read only what is needed").answering(1),
+        Remedy::new(
+            "read ahead further, where the device answers slowly: blockdev --setra, /sys/block/DEVICE/queue/read_ahead_kb",
+            read_ahead(),
+        )
+        .answering(1),
+    ];
+    let predicted = match too_much {
+        Some(_) => {
+            cure.remove(0);
+            estimate::at_best_of(case, share)
+        }
+        None => estimate::without(case, case.on_path(&time), UNCERTAIN),
+    };
     Some(
         Diagnosed {
             title: format!("Contents come from the device, not from memory: {} of the time", percent(share)),
             share,
             evidence,
-            predicted: estimate::without(case, case.on_path(&time), UNCERTAIN),
-            cure: vec![
-                Remedy::new(
-                    "load the contents into memory beforehand: cat FILES >/dev/null, vmtouch, or a read that does not block (posix_fadvise WILLNEED)",
-                    Change::Cache(CacheChange::Contents),
-                ),
-                Remedy::advice("read less: compress, or read only what is needed").answering(1),
-                Remedy::new(
-                    "read ahead further, where the device answers slowly: blockdev --setra, /sys/block/DEVICE/queue/read_ahead_kb",
-                    read_ahead(),
-                )
-                .answering(1),
-            ],
+            predicted,
+            cure,
             avoidable_calls: None,
-            bound: false,
+            // Of a window nothing is predicted, nor what could be had at best.
+            bound: too_much.is_some() && case.trace.observed.window.begin == Begin::Launched,
         }
         .finding(case),
     )

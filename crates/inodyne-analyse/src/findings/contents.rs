@@ -68,11 +68,16 @@ pub(super) fn bytes_read(case: &Case<'_>) -> f64 {
 
 /// Bytes read for each time that a thread waited: by the devices' own count where there is one and it is the smaller, otherwise by the calls'.
 pub(super) fn bytes_a_wait(case: &Case<'_>, time: &Time) -> f64 {
-    let of_place = case.recording.run_of(case.index).and_then(|run| run.device_read_bytes);
-    // What is read may lie on another disk than the place.
-    let device = of_place.max(bytes_requested(case)).filter(|bytes| *bytes > 0).map(|bytes| bytes as f64);
+    let device = bytes_from_device(case).map(|bytes| bytes as f64);
     let calls = bytes_read(case);
     device.map_or(calls, |device| device.min(calls)) / time.count.max(1) as f64
+}
+
+/// Bytes that came from devices, by their own count; none where that is not known.
+pub(super) fn bytes_from_device(case: &Case<'_>) -> Option<u64> {
+    let of_place = case.recording.run_of(case.index).and_then(|run| run.device_read_bytes);
+    // What is read may lie on another disk than the place.
+    of_place.max(bytes_requested(case)).filter(|bytes| *bytes > 0)
 }
 
 /// Bytes of contents that the command itself asked all disks for; none where block devices were not looked at.

@@ -1135,3 +1135,22 @@ fn contents_on_a_server_come_from_it_whatever_its_client_remembers_of_names() {
     let asked = said("nfs4", asks);
     assert!(!asked.bound && asked.cure[0].contains("actimeo"), "{asked:?}");
 }
+
+#[test]
+fn what_memory_cannot_hold_is_not_advised_to_be_there_beforehand() {
+    let said = |memory_bytes| {
+        // 52 MB.
+        let mut recording = reading(400, 128, 396, 1, 1);
+        (recording.host.memory_bytes, recording.findings) = (memory_bytes, Vec::new());
+        crate::explain(&mut recording);
+        let finding = found(&recording, "cold-data").expect("it waits for contents");
+        assert!(finding.cures.iter().all(|cure| cure.answers < finding.evidence.len()), "{finding:?}");
+        (finding.bound, finding.cure[0].clone(), finding.evidence.iter().any(|line| line.contains("of memory that")))
+    };
+    let (bound, cure, told) = said(40_000_000);
+    assert!(bound && cure.starts_with("read less") && told, "{cure}");
+    for memory in [60_000_000, 0] {
+        let (bound, cure, told) = said(memory);
+        assert!(!bound && cure.starts_with("load the contents") && !told, "{memory}: {cure}");
+    }
+}
