@@ -5,15 +5,20 @@
 //! * What others did for the command is judged by what they did, not by the call in which the command waited for them.
 //! * What somebody did who was not watched counts neither as files nor as something else: a server may read files all the time.
 //! * A thread that lets time pass while others of the command work with files may be waiting for them ([`beside`](super::beside)).
+//! * A program that finds a file locked, sleeps and tries again waits for that lock, whoever has it.
+
+use std::collections::BTreeMap;
 
 use inodyne_model::cause::Cause;
 use inodyne_model::finding::Finding;
 use inodyne_model::ledger::{PAGE_FAULT, Row, RowKind};
+use inodyne_model::observed::ThreadNumber;
+use inodyne_model::syscall::{CommCalls, SyscallStats, plain_name};
 
 use super::beside::files_beside;
-use super::case::Case;
+use super::case::{Case, total};
 use super::estimate::{self, Diagnosed};
-use super::families::{concerns_files, may_concern_files};
+use super::families::{concerns_files, may_concern_files, opens};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
 
@@ -26,7 +31,9 @@ const MOST_OF_FILES: f64 = 0.15;
 const WORTH_SAYING: f64 = 0.005;
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
-    let elsewhere = case.ledger(|row| kind_of(row) == Kind::Elsewhere);
+    let all_elsewhere = case.ledger(|row| kind_of(row) == Kind::Elsewhere);
+    let for_locks = sleeping_for_locks(case).min(all_elsewhere);
+    let elsewhere = all_elsewhere - for_locks;
     let files = case.ledger(|row| kind_of(row) == Kind::Files);
     let share = elsewhere / case.wall();
     let is_of_files = |ns: f64| ns / case.wall() > MOST_OF_FILES;
@@ -34,7 +41,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if share < LEAST_SHARE || is_of_files(files + beside) {
         return None;
     }
-    let unknown = case.ledger(|row| may_be_of_files(row));
+    let unknown = case.ledger(|row| may_be_of_files(row)) + for_locks;
     let at_most = (files + beside + unknown).min(case.wall());
     let (more, no_time) = match (at_most - files) / case.wall() {
         little if little < WORTH_SAYING => (String::new(), "files took no time"),
@@ -43,9 +50,18 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             "files, and what may concern them, took no time",
         ),
     };
-    let mut rows: Vec<&Row> = case.trace.ledger.rows.iter().filter(|row| kind_of(row) == Kind::Elsewhere).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
-    let top: Vec<_> = rows.iter().take(3).map(|row| format!("{} {}", named(row), seconds(row.ns.0 as f64))).collect();
+    let mut left = for_locks;
+    let rows = case.trace.ledger.rows.iter().filter(|row| kind_of(row) == Kind::Elsewhere);
+    let mut rows: Vec<(&Row, f64)> = rows
+        .map(|row| {
+            let ns = row.ns.0 as f64;
+            let taken = if row.cause == Some(Cause::Sleep) { left.min(ns) } else { 0.0 };
+            left -= taken;
+            (row, ns - taken)
+        })
+        .collect();
+    rows.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let top: Vec<_> = rows.iter().take(3).map(|(row, ns)| format!("{} {}", named(row), seconds(*ns))).collect();
     Some(
         Diagnosed {
             title: format!("{} of the time has nothing to do with files", percent(share)),
@@ -61,6 +77,35 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         }
         .finding_if(case, no_time),
     )
+}
+
+/// Sleeps of programs that try to lock files, in vain at least once for every two sleeps, in nanoseconds of the path: they may be between
+/// two tries.
+fn sleeping_for_locks(case: &Case<'_>) -> f64 {
+    let threads = &case.trace.observed.threads;
+    let comms: BTreeMap<ThreadNumber, &str> = threads.iter().map(|one| (one.number, one.comm.as_str())).collect();
+    let of_comm = |of: &CommCalls| {
+        let tries = total(of.syscalls.iter().map(finds_locked));
+        if tries == 0 {
+            return 0.0;
+        }
+        let is_its = |number| comms.get(&number).is_some_and(|comm| *comm == of.comm);
+        let sleeping = case.waiting(|waited| waited.cause == Cause::Sleep && is_its(waited.wait.thread));
+        if tries.saturating_mul(2) >= sleeping.count { case.on_path(&sleeping) } else { 0.0 }
+    };
+    case.trace.by_comm.iter().map(of_comm).sum()
+}
+
+/// How many uses of a call found that somebody else had the lock of a file, or that a file which stands for a lock was there already.
+fn finds_locked(call: &SyscallStats) -> u64 {
+    let name = plain_name(&call.name);
+    let errnos: &[&str] = match name {
+        "fcntl" | "flock" => &["EAGAIN", "EACCES"],
+        "link" | "linkat" => &["EEXIST"],
+        _ if opens(name) => &["EEXIST"],
+        _ => &[],
+    };
+    total(errnos.iter().filter_map(|errno| call.errors_by_errno.get(*errno).copied()))
 }
 
 /// What time was spent on.

@@ -1154,3 +1154,25 @@ fn what_memory_cannot_hold_is_not_advised_to_be_there_beforehand() {
         assert!(!bound && cure.starts_with("load the contents") && !told, "{memory}: {cure}");
     }
 }
+
+#[test]
+fn who_sleeps_between_tries_to_lock_a_file_may_wait_for_that_file() {
+    let said = |call: &str, errno: &str, tries: u64| {
+        let mut recording = moving(&[(call, 100, 0, 1.0, 0.0), ("clock_nanosleep", 90, 0, 1.0, 0.0)]);
+        recording.findings.clear();
+        let trace = &mut recording.traces[0];
+        let stats = &mut trace.by_comm[0].syscalls[0];
+        (stats.errors, stats.errors_by_errno) = (tries, [(errno.to_owned(), tries)].into());
+        trace.observed.stacks = vec![sample::stack(8, "__schedule schedule do_nanosleep hrtimer_nanosleep")];
+        trace.observed.waits = vec![sample::wait(1, Some("clock_nanosleep"), 8, ms(900.0), 90)];
+        let kernel = [(call, ms(1.0)), ("clock_nanosleep", ms(1.0))];
+        trace.observed.threads = vec![sample::thread(1, "move", ms(20.0), &kernel, &trace.observed.waits)];
+        trace.wall_ns = trace.observed.threads[0].lifetime_ns();
+        crate::explain(&mut recording);
+        found(&recording, "fs-not-to-blame").is_some()
+    };
+    // A database that is busy, a package manager behind another one, a lock file.
+    assert!(!said("fcntl", "EAGAIN", 90) && !said("flock", "EAGAIN", 45) && !said("openat", "EEXIST", 90));
+    // Now and then; for something else; and not at all.
+    assert!(said("fcntl", "EAGAIN", 10) && said("openat", "ENOENT", 90) && said("fcntl", "EAGAIN", 0));
+}
