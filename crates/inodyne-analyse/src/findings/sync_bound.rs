@@ -1,6 +1,9 @@
 //! `sync-bound`: the program waits for its data to be on the device, again and again.
 
+use std::collections::BTreeSet;
+
 use inodyne_model::Nanos;
+use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
@@ -24,6 +27,9 @@ const LEAST_SYNCS: u64 = 5;
 /// A write that goes to the cache only, in nanoseconds: what remains of a synchronous one. A few microseconds either way
 /// do not show beside a sync.
 const CACHED_WRITE: f64 = 3_000.0;
+/// A synchronous write of so many bytes on average waits for its data above all, and whatever syncs once for all of them waits for
+/// the same data.
+const LARGE_WRITE: u64 = 1 << 20;
 /// What is not synced is written later, and partly while the program still runs.
 const UNCERTAIN: f64 = 0.12;
 
@@ -43,6 +49,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let threads = if divides { waiting.threads.clone() } else { case.threads_of(syncs) };
     let mut time = Time::of_threads(threads);
     let mut evidence = Vec::new();
+    let mut large = BTreeSet::new();
     for call in case.calls(|call| syncs(call) || writes(call)).filter(|call| waits(call)) {
         let all = Grouped(call.calls);
         let of_call = case.calls_waiting(call, is_meant);
@@ -60,6 +67,9 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             continue;
         }
         let stays = if writes(&call.name) { call.calls as f64 * CACHED_WRITE } else { 0.0 };
+        if writes(&call.name) && call.bytes.unwrap_or(0) / call.calls.max(1) >= LARGE_WRITE {
+            large.insert(call.name.as_str());
+        }
         time.add_calls(&call.name, (call.wall_ns.0 as f64 - stays).max(0.0), call.calls);
         let what = if writes(&call.name) { "synchronous " } else { "" };
         let mean = call.wall_ns.0 as f64 / call.calls.max(1) as f64;
@@ -81,8 +91,16 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }
     evidence.extend(others::evidence(case));
     let who = case.who(&time);
+    let moves = |cause| matches!(cause, Cause::DeviceWrite | Cause::QueueFull | Cause::WriteThrottle);
+    let data = case.waiting(|waited| is_meant(waited) && large.contains(waited.call) && moves(waited.cause));
+    if data.ns > 0.0 {
+        evidence.push(format!(
+            "{} of it is for the data of writes of a megabyte or more: a single sync at the end waits for that, too",
+            seconds(data.ns)
+        ));
+    }
     // One sync at the end keeps what a reader of the finished file relies on.
-    let saved = case.on_path(&time) * (1.0 - 1.0 / time.count as f64);
+    let saved = (case.on_path(&time) - case.on_path(&data)).max(0.0) * (1.0 - 1.0 / time.count as f64);
     Some(
         Diagnosed {
             title: format!("{who} waits for its data to reach the device, {}: {} of the time", times(time.count), percent(share)),

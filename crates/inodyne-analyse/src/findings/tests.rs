@@ -1176,3 +1176,24 @@ fn who_sleeps_between_tries_to_lock_a_file_may_wait_for_that_file() {
     // Now and then; for something else; and not at all.
     assert!(said("fcntl", "EAGAIN", 10) && said("openat", "ENOENT", 90) && said("fcntl", "EAGAIN", 0));
 }
+
+#[test]
+fn a_single_sync_waits_for_the_data_of_large_writes_as_well() {
+    let said = |bytes: u64| {
+        let mut recording = writing_synced(800.0);
+        let trace = &mut recording.traces[0];
+        trace.by_comm[0].syscalls[0].bytes = Some(300 * bytes);
+        let stack =
+            |id, wait: &str| sample::stack(id, &format!("schedule {wait} ext4_sync_file vfs_fsync_range vfs_write"));
+        trace.observed.stacks = vec![stack(0xa1, "folio_wait_writeback"), stack(0xa2, "blkdev_issue_flush")];
+        trace.observed.waits.iter_mut().for_each(|wait| wait.count = 300);
+        crate::explain(&mut recording);
+        let finding = found(&recording, "sync-bound").expect("it syncs");
+        (finding.predicted.saving(), finding.evidence.iter().any(|line| line.contains("a single sync at the end")))
+    };
+    // 100 ms of 915 are for the device's cache.
+    let (small, told) = said(4_096);
+    assert!(small > 0.95 && !told, "{small}");
+    let (large, told) = said(1 << 20);
+    assert!((0.08..0.14).contains(&large) && told, "{large}");
+}
