@@ -35,6 +35,17 @@ fn reclaims(function: &str) -> bool {
     )
 }
 
+/// Functions that free memory, or wait, because a cgroup is at its limit.
+fn is_of_group(function: &str) -> bool {
+    matches!(
+        function_name(function),
+        "try_to_free_mem_cgroup_pages"
+            | "__mem_cgroup_handle_over_high"
+            | "mem_cgroup_handle_over_high"
+            | "mem_cgroup_oom_synchronize"
+    )
+}
+
 /// Functions that free memory because somebody wrote to `drop_caches` or `memory.reclaim` (fs/drop_caches.c, mm/vmscan.c): none is short.
 fn frees_on_request(function: &str) -> bool {
     matches!(
@@ -55,13 +66,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     if share < LEAST_SHARE || time.count < LEAST_SEEN {
         return None;
     }
-    let of_group = case.sampled(|function| {
-        matches!(
-            function,
-            "try_to_free_mem_cgroup_pages" | "__mem_cgroup_handle_over_high" | "mem_cgroup_handle_over_high"
-        )
+    // Above memory.high it is mostly made to wait, and hardly works.
+    let working_for_group = case.sampled_where(|_, stack| is_reclaim(stack) && stack.symbols().any(is_of_group));
+    let waiting_for_group = case.waiting(|waited| {
+        waited.cause == Cause::Memory && !waited.passes(frees_on_request) && waited.passes(is_of_group)
     });
-    let limit = of_group.ns > working.ns / 2.0;
+    let limit = working_for_group.ns + waiting_for_group.ns > time.ns / 2.0;
     let mut evidence = vec![format!(
         "{} on a CPU to free memory (from samples), {} waiting for it",
         seconds(working.ns),

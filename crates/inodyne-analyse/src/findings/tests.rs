@@ -1197,3 +1197,29 @@ fn a_single_sync_waits_for_the_data_of_large_writes_as_well() {
     let (large, told) = said(1 << 20);
     assert!((0.08..0.14).contains(&large) && told, "{large}");
 }
+
+#[test]
+fn whose_memory_is_short_is_told_by_waits_too() {
+    let evidence = |wait: &str| {
+        let mut recording = moving(&[("read", 100, 4_096, 10.0, 0.0)]);
+        recording.findings.clear();
+        let trace = &mut recording.traces[0];
+        trace.observed.stacks = vec![sample::stack(9, &format!("__schedule schedule schedule_timeout {wait}"))];
+        trace.observed.waits = vec![sample::wait(1, None, 9, ms(500.0), 60)];
+        let root = sample::thread(1, "move", ms(20.0), &[("read", ms(10.0))], &trace.observed.waits);
+        (trace.wall_ns, trace.observed.threads) = (root.lifetime_ns(), vec![root]);
+        trace.limits = vec![inodyne_model::limit::Limit {
+            file: "/sys/fs/cgroup/build/memory.high".to_owned(),
+            kind: inodyne_model::limit::LimitKind::Memory,
+            device: None,
+            value: 100_000_000,
+            used: 0,
+            held_ns: Nanos::ZERO,
+        }];
+        crate::explain(&mut recording);
+        found(&recording, "memory-pressure").expect("it waits for memory").evidence[1].clone()
+    };
+    let of_group = "its cgroup allows it 100.0 MB of memory: /sys/fs/cgroup/build/memory.high";
+    assert_eq!(evidence("__mem_cgroup_handle_over_high resume_user_mode_work exit_to_user_mode_loop"), of_group);
+    assert!(evidence("reclaim_throttle shrink_node try_to_free_pages").starts_with("the machine has 8.0 GB"));
+}
