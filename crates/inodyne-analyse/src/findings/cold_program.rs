@@ -1,6 +1,7 @@
 //! `cold-program`: programs and libraries come from the device as their pages are touched, since they are not in memory yet.
 //!
-//! A process that waits more often than the start of a program does is `mmap-faults`.
+//! A process that waits more often than the start of a program does is `mmap-faults`, unless it maps so many files that each takes a fault
+//! or two.
 
 use inodyne_model::cause::Cause;
 use inodyne_model::cure::{CacheChange, Change};
@@ -67,8 +68,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
                     "load them into memory beforehand: start the program once, vmtouch -t, or cat FILES >/dev/null, which reads in order",
                     Change::Cache(CacheChange::Warm),
                 ),
-                Remedy::advice("or start one program that stays, and ask that; smaller and fewer libraries are read sooner")
-                    .answering(1),
+                match mmap_faults::waits_often(case) {
+                    true => Remedy::advice("or touch several files at once (threads, make -j), or pack many small ones into a large one"),
+                    false => {
+                        let stays = "or start one program that stays, and ask that; smaller and fewer libraries are read sooner";
+                        Remedy::advice(stays).answering(1)
+                    }
+                },
             ],
             avoidable_calls: None,
             bound: false,

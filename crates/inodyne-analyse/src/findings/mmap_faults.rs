@@ -1,4 +1,6 @@
 //! `mmap-faults`: a mapped file is read by page faults, a page or a few at a time.
+//!
+//! Many small files that are mapped one after the other take a fault or two each, however they are read: that is `cold-program`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +10,8 @@ use inodyne_model::finding::Finding;
 use inodyne_model::ledger::PAGE_FAULT;
 use inodyne_model::observed::ThreadNumber;
 
-use super::case::{Case, Waited};
+use super::case::{Case, Waited, total};
+use super::contents::for_each_file;
 use super::estimate::{self, Diagnosed};
 use super::remedy::advice;
 use crate::units::{percent, seconds};
@@ -17,6 +20,8 @@ use crate::units::{percent, seconds};
 const LEAST_SHARE: f64 = 0.2;
 /// Starting a program from a cold cache takes some dozens of waits, or a hundred and more where it is large.
 const LEAST_WAITS_OF_PROCESS: u64 = 200;
+/// Waits for each file that is opened: with fewer, there is nothing in a file to read in larger pieces.
+const LEAST_PER_FILE: f64 = 2.0;
 /// Read in large pieces, the same data takes about this fraction of the time.
 const STAYS: f64 = 0.3;
 const UNCERTAIN: f64 = 0.35;
@@ -57,8 +62,14 @@ fn is_of_device(waited: &Waited<'_>) -> bool {
     waited.call == PAGE_FAULT && waited.cause == Cause::DeviceRead
 }
 
-/// Whether a process waits more often than the start of its program accounts for.
+/// Whether a process waits more often than the start of its program accounts for, and more than once or so for each file.
 pub(super) fn reads_by_faults(case: &Case<'_>) -> bool {
+    let faults = total(case.waits().filter(is_of_device).map(|waited| waited.wait.count));
+    waits_often(case) && for_each_file(case, faults) >= LEAST_PER_FILE
+}
+
+/// Whether a process waits more often than the start of its program accounts for.
+pub(super) fn waits_often(case: &Case<'_>) -> bool {
     let threads = &case.trace.observed.threads;
     let process: BTreeMap<ThreadNumber, u32> = threads.iter().map(|thread| (thread.number, thread.pid)).collect();
     let mut by_process = BTreeMap::<Option<&u32>, u64>::new();

@@ -1223,3 +1223,22 @@ fn whose_memory_is_short_is_told_by_waits_too() {
     assert_eq!(evidence("__mem_cgroup_handle_over_high resume_user_mode_work exit_to_user_mode_loop"), of_group);
     assert!(evidence("reclaim_throttle shrink_node try_to_free_pages").starts_with("the machine has 8.0 GB"));
 }
+
+#[test]
+fn many_small_files_that_are_mapped_are_no_file_that_is_read_by_faults() {
+    let said = |files: u64| {
+        let mut recording = reading(400, 4, 3, 1, files);
+        recording.findings.clear();
+        let observed = &mut recording.traces[0].observed;
+        observed.waits.iter_mut().for_each(|wait| wait.syscall = None);
+        let fault = "io_schedule folio_wait_bit_common filemap_fault do_read_fault handle_mm_fault exc_page_fault";
+        observed.stacks = vec![sample::stack(0xd1, &format!("__schedule schedule {fault}"))];
+        crate::explain(&mut recording);
+        recording.findings.into_iter().map(|finding| (finding.id, finding.cure)).next().expect("it waits for pages")
+    };
+    // A database; the objects of a repository, or what a linker is given.
+    assert_eq!(said(150).0, "mmap-faults");
+    let (id, cure) = said(400);
+    assert_eq!(id, "cold-program");
+    assert!(cure[1].starts_with("or touch several files at once"), "{cure:?}");
+}
