@@ -3,14 +3,14 @@
 //! Most waits on a futex are not for a lock: the idle threads of a pool, of a JVM or of Go wait for work, and a thread that waits for a
 //! result waits for whoever computes it. So waits are not added up. What is counted is how much of the locking is on the critical path: the
 //! calls themselves, the way back to a CPU after them, and, where the user-mode stacks say that it was a lock, what the path did in
-//! its holder meanwhile.
+//! its holder meanwhile. Only there is it called a lock: conditions, semaphores and the schedulers of Go and other runtimes use futexes, too.
 
 use std::collections::BTreeMap;
 
 use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::finding::Finding;
-use inodyne_model::observed::ThreadNumber;
+use inodyne_model::observed::{BlockedSample, ThreadNumber};
 use inodyne_model::stack::{StackId, function_name};
 
 use super::case::{Case, Time, Waited, parallel, total};
@@ -62,10 +62,19 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             format!("{} of them returned at once (EAGAIN): what they were to wait for had changed", Grouped(late));
         (title, vec![many, returned, path], late_cure())
     } else {
-        let title = format!("The threads of {who} wait for each other's lock: {} of the time", percent(share));
+        let is_lock = is_mostly_for_locks(case);
+        let title = match is_lock {
+            true => format!("The threads of {who} wait for each other's lock: {} of the time", percent(share)),
+            false => {
+                format!(
+                    "The threads of {who} sleep and wake each other at short intervals: {} of the time",
+                    percent(share)
+                )
+            }
+        };
         let waits = total(waits_of(case, &time).map(|waited| waited.wait.count));
         let waited = format!("{} short waits in {} threads", Grouped(waits), time.threads.len());
-        (title, vec![many, waited, path], lock_cure())
+        (title, vec![many, waited, path], if is_lock { lock_cure() } else { wake_cure() })
     };
     Some(
         Diagnosed {
@@ -90,6 +99,14 @@ fn lock_cure() -> Vec<Remedy> {
         "take the lock less often: hand over many entries at once, or give each thread a queue of its own",
         "wake a thread only where one sleeps, and after the lock is released",
         "or use fewer threads",
+    ])
+}
+
+fn wake_cure() -> Vec<Remedy> {
+    advice(&[
+        "hand over many entries at once, so that fewer wake-ups are needed, or give each thread a queue of its own",
+        "wake a thread only where one sleeps, and hold no lock meanwhile",
+        "or use fewer threads (GOMAXPROCS, the size of a pool)",
     ])
 }
 
@@ -131,27 +148,42 @@ fn waits_of<'c>(case: &'c Case<'_>, time: &'c Time) -> impl Iterator<Item = Wait
     case.waits().filter(|waited| waited.cause == Cause::Futex && time.threads.contains(&waited.wait.thread))
 }
 
+/// Whether a wait with this stack in user mode is for a lock; none where the stack does not say.
+fn takes_lock(case: &Case<'_>, id: StackId) -> Option<bool> {
+    let stack = case.classifier.stack(id)?;
+    stack.symbols().map(function_name).find_map(|function| match function {
+        "__lll_lock_wait" | "lll_lock_wait" | "__lll_lock_wait_private" | "pthread_mutex_lock" => Some(true),
+        "___pthread_mutex_lock" | "__pthread_mutex_lock" | "__pthread_rwlock_wrlock" | "__pthread_rwlock_rdlock" => {
+            Some(true)
+        }
+        _ if function.contains("cond_wait") || function.contains("cond_timedwait") => Some(false),
+        _ if function.contains("sem_wait") || function.contains("sem_timedwait") => Some(false),
+        _ => None,
+    })
+}
+
+/// Where in the program threads were blocked in futexes.
+fn blocked<'c>(case: &'c Case<'_>) -> impl Iterator<Item = &'c BlockedSample> {
+    let blocked = case.trace.observed.blocked_samples.iter();
+    blocked.filter(|sample| sample.syscall.as_deref().is_some_and(is_futex))
+}
+
+/// Whether at least half of the waits of which the stacks in user mode say what they were for were for a lock.
+fn is_mostly_for_locks(case: &Case<'_>) -> bool {
+    let for_lock = |is: bool| {
+        total(blocked(case).filter(|sample| takes_lock(case, sample.user_stack) == Some(is)).map(|sample| sample.count))
+    };
+    let [locks, others] = [true, false].map(for_lock);
+    locks > 0 && locks >= others
+}
+
 /// For what fraction of its time in futexes each thread waited for a lock, by its user-mode stacks; nothing where these do not say.
 fn locked(case: &Case<'_>) -> BTreeMap<ThreadNumber, f64> {
-    let takes_lock = |id: StackId| {
-        let stack = case.classifier.stack(id)?;
-        stack.symbols().map(function_name).find_map(|function| match function {
-            "__lll_lock_wait" | "lll_lock_wait" | "__lll_lock_wait_private" | "pthread_mutex_lock" => Some(true),
-            "___pthread_mutex_lock"
-            | "__pthread_mutex_lock"
-            | "__pthread_rwlock_wrlock"
-            | "__pthread_rwlock_rdlock" => Some(true),
-            _ if function.contains("cond_wait") || function.contains("cond_timedwait") => Some(false),
-            _ if function.contains("sem_wait") || function.contains("sem_timedwait") => Some(false),
-            _ => None,
-        })
-    };
     let mut sums: BTreeMap<ThreadNumber, (f64, f64)> = BTreeMap::new();
-    let blocked = &case.trace.observed.blocked_samples;
-    for sample in blocked.iter().filter(|sample| sample.syscall.as_deref().is_some_and(is_futex)) {
+    for sample in blocked(case) {
         let (of_lock, all) = sums.entry(sample.thread).or_default();
         *all += sample.count as f64;
-        if takes_lock(sample.user_stack) == Some(true) {
+        if takes_lock(case, sample.user_stack) == Some(true) {
             *of_lock += sample.count as f64;
         }
     }

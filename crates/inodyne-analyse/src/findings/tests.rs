@@ -1242,3 +1242,33 @@ fn many_small_files_that_are_mapped_are_no_file_that_is_read_by_faults() {
     assert_eq!(id, "cold-program");
     assert!(cure[1].starts_with("or touch several files at once"), "{cure:?}");
 }
+
+#[test]
+fn only_what_stacks_call_a_lock_is_called_one() {
+    let title = |stack: &str| {
+        let mut recording = moving(&[("futex", 20_000, 0, 300.0, 0.0)]);
+        recording.findings.clear();
+        let observed = &mut recording.traces[0].observed;
+        observed.stacks = vec![
+            sample::stack(7, stack),
+            sample::stack(8, "__schedule schedule futex_do_wait __futex_wait futex_wait do_futex"),
+        ];
+        observed.waits = [1, 2].map(|number| sample::wait(number, Some("futex"), 8, ms(50.0), 5_000)).to_vec();
+        let thread = |number| sample::thread(number, "work", ms(20.0), &[("futex", ms(150.0))], &observed.waits);
+        observed.threads = [1, 2].map(thread).to_vec();
+        let blocked = |thread| inodyne_model::observed::BlockedSample {
+            thread,
+            syscall: Some("futex".to_owned()),
+            user_stack: StackId(7),
+            count: 50,
+        };
+        observed.blocked_samples = [1, 2].map(blocked).to_vec();
+        recording.traces[0].wall_ns = recording.traces[0].observed.threads[0].lifetime_ns();
+        crate::explain(&mut recording);
+        found(&recording, "futex-contention").expect("they wake each other").title
+    };
+    assert!(title("__lll_lock_wait pthread_mutex_lock main").contains("wait for each other's lock"));
+    for stack in ["__futex_abstimed_wait_common pthread_cond_wait main", "runtime.futex runtime.notesleep"] {
+        assert!(title(stack).contains("sleep and wake each other"), "{}", title(stack));
+    }
+}
