@@ -106,7 +106,7 @@ fn bytes(mean: f64) -> String {
     }
 }
 
-/// Whether a call mostly works on sockets or eventfds, or on pipes that the program waits on, itself or in `poll`: what it sends is a message
+/// Whether a call mostly works on sockets and the like, or on pipes that the program waits on, itself or in `poll`: what it sends is a message
 /// that somebody waits for, and a buffer would only hold it back. Known from where it was found on a CPU; where it was not sampled, it is
 /// taken to work on files.
 fn is_of_messages(case: &Case<'_>, call: &str) -> bool {
@@ -114,11 +114,12 @@ fn is_of_messages(case: &Case<'_>, call: &str) -> bool {
     let is_most = |part: u64| part * 2 > sampled(|_| true);
     let waits = case.waiting(|waited| matches!(waited.cause, Cause::Pipe | Cause::Poll));
     let calls = total(case.calls(|name| waits.calls.contains_key(name)).map(|stats| stats.calls));
-    is_most(sampled(is_of_sockets)) || (waits.count * 2 > calls && is_most(sampled(is_of_pipes)))
+    is_most(sampled(is_of_messengers)) || (waits.count * 2 > calls && is_most(sampled(is_of_pipes)))
 }
 
-/// net/socket.c and fs/eventfd.c
-fn is_of_sockets(function: &str) -> bool {
+/// What takes or gives one message or event a call: net/socket.c, fs/eventfd.c, fs/timerfd.c, fs/signalfd.c, inotify, what a FUSE server is
+/// asked and answers (fs/fuse/dev.c), packets of a tunnel (drivers/net/tun.c).
+fn is_of_messengers(function: &str) -> bool {
     matches!(
         function,
         "sock_read_iter"
@@ -128,6 +129,17 @@ fn is_of_sockets(function: &str) -> bool {
             | "sock_splice_read"
             | "eventfd_read"
             | "eventfd_write"
+            | "timerfd_read"
+            | "timerfd_read_iter"
+            | "signalfd_read"
+            | "signalfd_read_iter"
+            | "inotify_read"
+            | "fuse_dev_do_read"
+            | "fuse_dev_do_write"
+            | "fuse_dev_read"
+            | "fuse_dev_write"
+            | "tun_chr_read_iter"
+            | "tun_chr_write_iter"
     )
 }
 

@@ -461,6 +461,8 @@ fn is_small_io(function: &str, pipe_waits: u64) -> bool {
 fn no_buffer_is_advised_for_messages() {
     assert!(is_small_io("ext4_file_write_iter", 0));
     assert!(!is_small_io("sock_write_iter", 0) && !is_small_io("eventfd_write", 0));
+    // A server of FUSE, a tunnel, an event loop.
+    assert!(["fuse_dev_do_read", "tun_chr_read_iter", "timerfd_read_iter"].iter().all(|one| !is_small_io(one, 0)));
     // A program that writes letter by letter into a pipe is helped by a buffer, unless somebody answers each letter.
     assert!(is_small_io("anon_pipe_write", 100));
     assert!(!is_small_io("anon_pipe_write", 90_000));
