@@ -67,7 +67,13 @@ impl Waited<'_> {
         self.passes(|function| {
             matches!(
                 function_name(function),
-                "__iomap_dio_rw" | "iomap_dio_rw" | "__blockdev_direct_IO" | "blkdev_direct_IO"
+                "__iomap_dio_rw"
+                    | "iomap_dio_rw"
+                    | "__blockdev_direct_IO"
+                    | "blkdev_direct_IO"
+                    | "__blkdev_direct_IO"
+                    | "__blkdev_direct_IO_simple"
+                    | "__blkdev_direct_IO_async"
             )
         })
     }
