@@ -125,6 +125,8 @@ impl Engine<'_> {
             return Outcome::Stays;
         }
         match self.descriptor(worker, parent) {
+            // Somebody else has removed all of it.
+            Err(Errno::NOENT) => Outcome::Gone,
             Ok(descriptor) => {
                 let gone = self.unlink(parent, &descriptor, &node.name, worker.id.index, round + 1);
                 self.control.files.fetch_add(gone, Ordering::Relaxed);

@@ -117,8 +117,9 @@ impl Messages {
 impl Observer for Messages {
     fn failed(&self, failure: &Failure<'_>) {
         match failure.reason {
-            Reason::Refused(errno) => self.cannot_remove(failure.path, errno),
-            Reason::Unread(errno) => self.stays(failure.path, errno),
+            Reason::Refused(errno @ Errno::NOENT) => self.cannot_remove(failure.path, errno),
+            // It was found, so it is there: by whatever words the kernel or a file server refuses it, it stays, and all above it too.
+            Reason::Refused(errno) | Reason::Unread(errno) => self.stays(failure.path, errno),
             Reason::OtherDevice => self.other_device(failure.path),
         }
     }
@@ -136,4 +137,25 @@ impl Observer for Messages {
 pub fn text_of(errno: Errno) -> String {
     let text = std::io::Error::from(errno).to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::{Parsed, parse};
+    use super::*;
+
+    /// CIFS refuses names with a backslash like that, vfat those that it cannot write.
+    #[test]
+    fn what_was_found_and_stays_is_an_error_even_with_force() {
+        let Parsed::Remove(options) = parse(["-rf".into(), "tree".into()]) else { panic!("a mistake") };
+        let messages = Messages::new(&options);
+        let path = OsStr::new("tree/file");
+        for (at, errno) in [Errno::INVAL, Errno::ILSEQ, Errno::NOTDIR].into_iter().enumerate() {
+            messages.cannot_remove(OsStr::new("operand"), errno);
+            messages.failed(&Failure { path, reason: Reason::Refused(errno) });
+            assert_eq!(messages.errors(), at as u64 + 1, "{errno:?}");
+        }
+        messages.failed(&Failure { path, reason: Reason::Refused(Errno::NOENT) });
+        assert_eq!(messages.errors(), 3);
+    }
 }
