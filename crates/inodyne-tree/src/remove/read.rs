@@ -92,16 +92,12 @@ impl Engine<'_> {
         let parent = node.parent();
         match errno {
             Errno::NOENT => Outcome::Gone,
-            Errno::LOOP | Errno::NOTDIR => self.unlink_replacement(worker, node, parent, errno),
             Errno::XDEV => {
                 self.fail(node, None, Reason::OtherDevice);
                 Outcome::Stays
             }
-            // Another directory has its name now, which stays even if it is empty.
-            Errno::STALE if node.only().is_some() => {
-                self.refuse(node, None, errno);
-                Outcome::Stays
-            }
+            errno if node.only().is_some() => self.not_meant(node, errno),
+            Errno::LOOP | Errno::NOTDIR => self.unlink_replacement(worker, node, parent, errno),
             // An empty directory need not be readable to be removed.
             errno => {
                 let removed = if self.dry_run { Err(errno) } else { self.remove_directory(worker, node, parent) };
@@ -116,9 +112,19 @@ impl Engine<'_> {
         }
     }
 
+    /// What has the name of the only directory that is meant may be something else now: it stays, even if it is a link or empty.
+    fn not_meant(&self, node: &Node, errno: Errno) -> Outcome {
+        let is_another_kind = matches!(errno, Errno::LOOP | Errno::NOTDIR);
+        self.refuse(node, None, if is_another_kind { Errno::STALE } else { errno });
+        Outcome::Stays
+    }
+
     /// Somebody put something else in a directory's place; that is in the tree too. It may be a directory again by then, but not for ever: a
     /// server may say that a directory is none, while the kernel still knows it as one.
     pub fn unlink_replacement(&self, worker: &Worker, node: &Arc<Node>, parent: &Arc<Node>, errno: Errno) -> Outcome {
+        if node.only().is_some() {
+            return self.not_meant(node, errno);
+        }
         let round = node.rereads.load(Ordering::Relaxed);
         if round >= REREADS {
             self.fail(node, None, Reason::Unread(errno));

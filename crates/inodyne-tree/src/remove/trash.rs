@@ -216,7 +216,7 @@ impl Aside {
 mod tests {
     use std::{
         fs::{self, DirBuilder},
-        os::unix::fs::DirBuilderExt,
+        os::unix::fs::{DirBuilderExt, symlink},
         path::Path,
     };
 
@@ -236,7 +236,7 @@ mod tests {
 
     /// Whoever owns the place can do that between the look and the delete.
     #[test]
-    fn a_directory_that_takes_the_name_of_what_was_left_stays() {
+    fn what_takes_the_name_of_what_was_left_stays() {
         let scratch = tempfile::tempdir().expect("a temporary directory");
         let path = |name: &str| scratch.path().join(name);
         let left = path(".inodyne-trash-1-a");
@@ -247,6 +247,10 @@ mod tests {
         fs::rename(&left, path("elsewhere")).expect("renamed");
         fs::create_dir(&left).expect("made");
         assert_eq!(remove(&trees).failures, 1, "even an empty one");
+        fs::remove_dir(&left).expect("still there");
+        symlink("elsewhere", &left).expect("linked");
+        assert_eq!(remove(&trees).failures, 1, "nor a link");
+        fs::remove_file(&left).expect("still there");
         made(&left);
         assert_eq!(remove(&trees).failures, 1);
         assert!(left.join("trash/file").exists() && path("elsewhere/trash/file").exists());
