@@ -84,11 +84,12 @@ impl Drop for Guard {
 }
 
 /// Whether to leave a value at that: all of it was written, or none of it ever can be. Should that fail for good, there is nobody left to
-/// tell: the file has vanished with its device.
+/// tell: the file has vanished with its device. What is invalid may be so only until another guard has restored what it depends on: the
+/// kernel takes no `min_ratio` above `max_ratio`.
 fn is_settled(written: isize, length: usize, error: i32) -> bool {
     match usize::try_from(written) {
         Ok(written) => written == length,
-        Err(_) => !BUSY.contains(&error),
+        Err(_) => error != libc::EINVAL && !BUSY.contains(&error),
     }
 }
 
@@ -123,9 +124,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_a_value_is_written_again() {
+    fn what_may_yet_be_taken_is_written_again() {
         assert!(is_settled(4, 4, 0) && !is_settled(3, 4, 0) && !is_settled(0, 4, 0));
         assert!(is_settled(-1, 4, libc::ENODEV) && BUSY.iter().all(|busy| !is_settled(-1, 4, *busy)));
+        assert!(!is_settled(-1, 4, libc::EINVAL));
         // What failed before is no matter where something was written.
         assert!(!is_settled(3, 4, libc::ENODEV) && is_settled(4, 4, libc::EBUSY));
     }
