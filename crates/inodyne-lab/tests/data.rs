@@ -185,6 +185,13 @@ fn archives_cannot_leave_the_place() {
     hostile(&archive, &[("d", Directory, ""), ("link", Symlink, "d"), ("link/f", Regular, "")]);
     let error = make(&lab, "tmpfs:size=1M").fill(&data(&archive)).expect_err("a link").to_string();
     assert!(error.contains("its entry link/f would leave the place"), "{error}");
+    // A second name of the same name is none.
+    hostile(&archive, &[("f", Regular, ""), ("./f", Link, "f")]);
+    let mut place = make(&lab, "tmpfs:size=1M");
+    assert_eq!(place.fill(&data(&archive)).expect("filled").files, 1);
+    hostile(&archive, &[("f", Link, "f")]);
+    let error = make(&lab, "tmpfs:size=1M").fill(&data(&archive)).expect_err("it is not there").to_string();
+    assert!(error.contains("its entry f: No such file"), "{error}");
     // An absolute name is taken below the place, as tar itself does.
     hostile(&archive, &[("/etc/inside", Regular, "")]);
     let mut place = make(&lab, "tmpfs:size=1M");

@@ -11,8 +11,8 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, fchmod, futimens, linkat, openat, symlinkat, unlinkat,
-        utimensat,
+        AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, fchmod, futimens, linkat, openat, statat, symlinkat,
+        unlinkat, utimensat,
     },
     io::Errno,
 };
@@ -91,6 +91,11 @@ impl Target {
     /// Gives the file `to` a second name.
     pub fn link(&mut self, path: &Path, to: &Path) -> io::Result<()> {
         let (above, first) = place_of(&mut self.beneath, to)?;
+        // A file that has several names and was archived twice is there a second time as a link to itself.
+        if path == to {
+            statat(above, first, AtFlags::SYMLINK_NOFOLLOW)?;
+            return Ok(());
+        }
         let above = rustix::io::fcntl_dupfd_cloexec(above, 0)?;
         let (parent, name) = place_of(&mut self.beneath, path)?;
         in_place(parent, name, || linkat(&above, first, parent, name, AtFlags::empty()))?;
