@@ -9,6 +9,7 @@ mod target;
 use std::{
     fs::File,
     io::{self, BufReader, Read, Seek},
+    os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -93,7 +94,11 @@ const BLOCK: usize = 512;
 
 /// The archive's bytes, whatever they are compressed with.
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {
-    let mut file = File::open(path)?;
+    // Opening a pipe would block until it has a writer.
+    let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.file_type().is_fifo() {
+        return Err(io::Error::other("is a pipe: give a file, a place may be filled more than once"));
+    }
     let mut start = Vec::new();
     file.by_ref().take(BLOCK as u64).read_to_end(&mut start)?;
     file.rewind()?;

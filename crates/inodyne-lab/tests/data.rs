@@ -206,8 +206,14 @@ fn what_is_no_data_is_said_so() {
     fs::write(&text, "no archive").expect("written");
     let cut = scratch.path().join("cut.tar.gz");
     fs::write(&cut, [0x1f, 0x8b, 8, 0, 0]).expect("written");
+    let pipe = scratch.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    // As from `<(zcat ...)`.
+    let mut writer = fs::File::options().read(true).write(true).open(&pipe).expect("opened");
+    writer.write_all(&[0; 1024]).expect("written");
     let mut place = make(&lab, "tmpfs:size=1M");
     for (from, says) in [
+        (pipe.as_path(), "pipe: is a pipe: give a file"),
         (text.as_path(), "is not a tar archive (tar, tar.gz, tar.zst and tar.xz are read)"),
         (cut.as_path(), "cut.tar.gz"),
         (Path::new("/no/such"), "'/no/such': does not exist"),
