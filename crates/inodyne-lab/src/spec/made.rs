@@ -318,7 +318,8 @@ impl MadePlace {
                 ));
             }
         }
-        let mut options = self.mount_options().split(',').filter_map(|option| option.split('=').next());
+        // Spaces around an option are ignored when it is mounted.
+        let mut options = self.mount_options().split(',').filter_map(|option| option.split('=').next()).map(str::trim);
         if self.kind == Kind::Overlay
             && let Some(name) = options.find(|name| {
                 name.starts_with("upperdir") || name.starts_with("workdir") || name.starts_with("lowerdir")

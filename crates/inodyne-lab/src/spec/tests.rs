@@ -142,6 +142,7 @@ fn mistakes_are_named_with_what_there_is() {
         ("btrfs:mkfs=/home/me/vm.img", "is not an option"),
         ("ext4:mkfs=-I 128 x", "is not an option"),
         ("overlay:mount=metacopy=on,upperdir=/home/me", "its layers are lower= and upper="),
+        ("overlay:mount=metacopy=on, upperdir=/home/me", "mount=upperdir= leads elsewhere"),
         ("a=b=ext4", "no file system 'b=ext4'"),
     ] {
         let error = text.parse::<PlaceSpec>().unwrap_err().to_string();
