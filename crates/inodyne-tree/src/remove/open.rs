@@ -51,7 +51,8 @@ pub(super) fn directory(parent: impl AsFd, name: &CStr, crossing: Crossing) -> R
 
 fn directory_without_openat2(parent: impl AsFd, name: &CStr, crossing: Crossing) -> Result<OwnedFd, Errno> {
     let opened = openat(&parent, name, DIRECTORY, Mode::empty())?;
-    if crossing == Crossing::Refused && Identity::of(&opened)?.mount() != Identity::of(parent)?.mount() {
+    // Not the device: that changes at a subvolume of btrfs, which is no mount.
+    if crossing == Crossing::Refused && Identity::of(&opened)?.mount != Identity::of(parent)?.mount {
         return Err(Errno::XDEV);
     }
     Ok(opened)
@@ -100,10 +101,6 @@ impl Identity {
         let but_for_birth = Self { birth: self.birth, ..now } == *self;
         Ok(now == *self || but_for_birth && FileSystem::of(directory)? == FileSystem::Overlay)
     }
-
-    fn mount(&self) -> ((u32, u32), u64) {
-        (self.device, self.mount)
-    }
 }
 
 /// The number of the mount that a directory was opened through, as `/proc` reports it.
@@ -120,7 +117,13 @@ pub(super) fn changes_device(parent: impl AsFd, child: impl AsFd) -> Result<bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, os::unix::fs::symlink};
+    use std::{fs, os::unix::fs::symlink, process::Command};
+
+    use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+    type Open = fn(&OwnedFd, &CStr, Crossing) -> Result<OwnedFd, Errno>;
+    const BOTH: [Open; 2] =
+        [|at, name, way| directory(at, name, way), |at, name, way| directory_without_openat2(at, name, way)];
 
     #[test]
     fn only_directories_of_this_place_open_with_and_without_openat2() {
@@ -130,10 +133,7 @@ mod tests {
         symlink("dir", place.path().join("link")).expect("linked");
         let parent = base(place.path()).expect("opened");
         let root = openat(CWD, c"/", DIRECTORY, Mode::empty()).expect("opened");
-        type Open = fn(&OwnedFd, &CStr, Crossing) -> Result<OwnedFd, Errno>;
-        let both: [Open; 2] =
-            [|at, name, way| directory(at, name, way), |at, name, way| directory_without_openat2(at, name, way)];
-        for open in both {
+        for open in BOTH {
             assert!(open(&parent, c"dir", Crossing::Refused).is_ok());
             let not = |name| open(&parent, name, Crossing::Refused).expect_err("refused");
             assert!(matches!(not(c"link"), Errno::LOOP | Errno::NOTDIR));
@@ -141,6 +141,29 @@ mod tests {
             assert_eq!(open(&root, c"proc", Crossing::Refused).expect_err("a mount point"), Errno::XDEV);
             assert!(open(&root, c"proc", Crossing::Allowed).is_ok());
         }
+    }
+
+    #[test]
+    fn a_subvolume_is_no_mount_with_and_without_openat2() {
+        let place = tempfile::tempdir_in("/var/tmp").expect("a temporary directory");
+        let (image, mounted) = (place.path().join("image"), place.path().join("mnt"));
+        fs::File::create(&image).and_then(|file| file.set_len(256 << 20)).expect("an image");
+        fs::create_dir(&mounted).expect("made");
+        let in_namespace = || {
+            // SAFETY: mounts and the current directory of this thread alone, which shares nothing otherwise.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.expect("this test mounts a file system: run it as root");
+            let script = "mount --make-rprivate / && mkfs.btrfs -q -f image && mount -o loop image mnt &&
+                btrfs subvolume create mnt/sub && mkdir mnt/dir";
+            let output = Command::new("sh").args(["-ec", script]).current_dir(place.path()).output().expect("sh runs");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let parent = base(&mounted).expect("opened");
+            for open in BOTH {
+                let sub = open(&parent, c"sub", Crossing::Refused).expect("no mount");
+                assert_eq!(changes_device(&parent, &sub), Ok(true));
+                assert!(open(&parent, c"dir", Crossing::Refused).is_ok());
+            }
+        };
+        std::thread::scope(|scope| scope.spawn(in_namespace).join()).expect("no panic");
     }
 
     #[test]
