@@ -165,6 +165,16 @@ pub enum LabError {
         /// What should go into it.
         data: String,
     },
+    /// Data that does not fit where it is put before it is packed.
+    #[error("data ({data}) does not fit into the {most} that {kind} is packed from: give less of it")]
+    TooMuchToPack {
+        /// Which file system.
+        kind: Kind,
+        /// As much as there is room for.
+        most: Size,
+        /// What should go into it.
+        data: String,
+    },
     /// A file system that cannot be made as full as asked for.
     #[error(
         "the file system has no room left at {reached}% and cannot be made {wanted}% full: ask for less with full="
@@ -234,6 +244,7 @@ impl LabError {
                 | Self::NeverCold(_)
                 | Self::NeverDurable(_)
                 | Self::TooSmallForData { .. }
+                | Self::TooMuchToPack { .. }
                 | Self::NotFilled(_)
                 | Self::NotFull { .. }
                 | Self::Script { .. }

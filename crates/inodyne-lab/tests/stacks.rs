@@ -215,6 +215,21 @@ fn data_too_large_for_a_layer_is_said_so() {
 }
 
 #[test]
+fn data_too_large_to_be_packed_is_said_so() {
+    let (lab, _scratch) = lab();
+    let disk = make(&lab, "ext4:size=32M");
+    let small = lab.with_scratch(disk.path());
+    let tree: DataSpec = "tree:dirs=100,files=100,bytes=100000".parse().expect("data");
+    for kind in ["squashfs", "erofs"] {
+        let error = make(&small, kind).fill(&tree).expect_err("too much").to_string();
+        assert!(
+            error.starts_with("data (tree:dirs=100,") && error.contains(&format!("M that {kind} is packed")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_volatile_overlay_is_filled_and_made_cold_like_any_other() {
     let _alone = alone();
     let (lab, scratch) = lab();

@@ -61,7 +61,8 @@ impl Disk {
     pub fn workshop(scratch: &Path, point: MountPoint, owner: Owner) -> Result<Self, LabError> {
         let (image, size) = image::create(scratch, None)?;
         let disk = LoopDevice::attach(&image)?;
-        mkfs::format(Kind::Ext4, disk.path(), size, &[])?;
+        // As many inodes as blocks: by default there are only enough for files of 16 KiB on average.
+        mkfs::format(Kind::Ext4, disk.path(), size, &["-i".into(), "4096".into()])?;
         Self::on(point, Kind::Ext4, String::new(), Some(disk), owner, Wear::default())
     }
 
@@ -176,4 +177,17 @@ impl Made for Disk {
 /// Whether a kind of file system keeps nothing on any disk.
 pub(crate) fn is_in_memory(fs: &str) -> bool {
     matches!(fs, "tmpfs" | "ramfs" | "devtmpfs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workshop_has_room_for_many_small_files() {
+        let (lab, scratch) = (Lab::new(), Path::new("/var/tmp"));
+        let workshop = Disk::workshop(scratch, lab.mount_point().unwrap(), Owner::ROOT).unwrap();
+        let (files, size) = (statvfs(workshop.path()).unwrap().f_files, workshop.size_bytes().unwrap().unwrap());
+        assert!(files >= size / 4096 / 100 * 99, "{files} in {size} bytes");
+    }
 }

@@ -69,7 +69,11 @@ impl Made for Packed {
 
     fn fill(&mut self, data: &DataSpec, owner: Owner) -> Result<Filled, LabError> {
         let mut workshop = Disk::workshop(&self.scratch, self.point.another()?, owner)?;
-        let filled = workshop.fill(data, owner)?;
+        let most = Size::from_bytes(workshop.size_bytes()?.unwrap_or_default());
+        let filled = workshop.fill(data, owner).map_err(|error| match error.is_full() {
+            true => LabError::TooMuchToPack { kind: self.kind, most, data: data.to_string() },
+            false => error,
+        })?;
         let image = pack(self.kind, &workshop, &self.mkfs, &self.scratch)?;
         let disk = LoopDevice::new(image, self.limits, self.point.outside())?;
         self.mount.unmount()?;
