@@ -356,10 +356,16 @@ fn text(status: &Status) -> String {
 /// Ends what is running when the user says so: SIGINT, SIGTERM and SIGHUP become something that can be waited for.
 struct Stop(SigSet);
 
+/// The signals that end it, except for those that whoever started it wants to be ignored (`nohup`, a background job): one that is blocked
+/// is kept to be waited for, ignored or not.
+fn ending(is_ignored: impl Fn(Signal) -> bool) -> SigSet {
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)).collect()
+}
+
 impl Stop {
     /// To be called before any thread is started, so that all inherit it.
     fn new() -> Result<Stop, Failure> {
-        let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+        let signals = ending(|signal| inodyne_launch::is_ignored(signal).unwrap_or(false));
         signals.thread_block().map_err(|error| Failure::new(ExitStatus::Lacking, error))?;
         Ok(Stop(signals))
     }
@@ -388,6 +394,13 @@ mod tests {
         let text = text(&serde_json::from_value(status).unwrap());
         assert!(text.starts_with("a\\u{1b}[2Jb, shared for 2 s\nordering: strict\\u{9b}1m\n"), "{text}");
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    }
+
+    #[test]
+    fn what_was_ignored_from_the_start_ends_nothing() {
+        let ending = |ignored: &[Signal]| ending(|signal| ignored.contains(&signal)).iter().collect::<Vec<_>>();
+        assert_eq!(ending(&[]), [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM]);
+        assert_eq!(ending(&[Signal::SIGHUP, Signal::SIGINT]), [Signal::SIGTERM]);
     }
 
     #[test]
