@@ -1,8 +1,9 @@
 //! A command that ends in a list of files becomes several that run side by side, each with its part of the list.
 //!
 //! Which words are files cannot be looked up, since the place does not exist yet. So a word counts as one if it contains a slash and does
-//! not begin with a dash: `grep -i x a/1 a/2` has two, and keeps its pattern. Only what reads each of its files is split: the last one may be
-//! where `cp` copies to, and what `tar` makes of parts is not what it makes of all.
+//! not begin with a dash: `grep -i x a/1 a/2` has two, and keeps its pattern. A pattern, a script, or an option's value may have a slash as
+//! well: then it comes first, and what is known of the program says whether it is one, otherwise its directory does. Only what reads each of
+//! its files is split: the last one may be where `cp` copies to, and what `tar` makes of parts is not what it makes of all.
 
 use inodyne_model::syscall::plain_name;
 use inodyne_model::trace::Trace;
@@ -57,6 +58,12 @@ const READERS: &[&str] = &[
 /// Of these, those that end with 1 where they find nothing, and with more where something is wrong.
 const SEEKERS: &[&str] = &["ag", "egrep", "fgrep", "grep", "rg", "xzgrep", "zgrep"];
 
+/// Programs, besides seekers, whose first word that is no option is no file to read, but says what to do with those that follow.
+const LED: &[&str] = &[
+    "awk", "bash", "dash", "gawk", "jq", "lua", "mawk", "nawk", "node", "perl", "php", "python", "python3", "ruby",
+    "sed", "sh", "zsh",
+];
+
 /// What a script of parts begins with: variables of the environment may have these names.
 const BEGIN: &str = "unset parts status code";
 /// How it ends: as one of its parts that fails.
@@ -68,15 +75,19 @@ const END_OF_SEARCH: &str = "status=1; for part in $parts; do wait $part; code=$
 /// A shell command that runs this many parts, and ends as the whole command would.
 pub fn over(argv: &[String], workers: usize, only_reads: bool) -> Result<Vec<String>, String> {
     let is_file = |word: &&String| word.contains('/') && !word.starts_with('-');
-    let files = argv.iter().skip(1).rev().take_while(is_file).count();
-    if files < workers * 2 {
+    let list = argv.iter().skip(1).rev().take_while(is_file).count();
+    let program = argv.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+    let (head, files) = argv.split_at(argv.len() - list);
+    let (head, files) = argv.split_at(head.len() + usize::from(is_led_by_first(program, head, files)));
+    if files.len() < workers * 2 {
         return Err("the command does not end in a list of files, so it cannot be split".to_owned());
     }
-    let program = argv.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
     if !only_reads && !READERS.contains(&program) {
         return Err(format!("it is not known whether {program} only reads its files, so it is not split"));
     }
-    let (head, files) = argv.split_at(argv.len() - files);
+    if !is_list(program, head, files) {
+        return Err(format!("it is not known whether {} is one of the files, so the command is not split", files[0]));
+    }
     // It ends at the first thing that it finds.
     let is_quiet = |word: &String| match word.strip_prefix("--") {
         Some(long) => matches!(long, "quiet" | "silent"),
@@ -96,6 +107,37 @@ pub fn over(argv: &[String], workers: usize, only_reads: bool) -> Result<Vec<Str
         return Err("the command has too many files to be split by a shell".to_owned());
     }
     Ok(vec!["/bin/sh".to_owned(), "-c".to_owned(), script])
+}
+
+/// Whether the program's first word that is no option is no file.
+fn is_led(program: &str) -> bool {
+    SEEKERS.contains(&program) || LED.contains(&program)
+}
+
+/// Whether the first of these words is no file but the pattern or the script: nothing before it is, and no option holds one.
+fn is_led_by_first(program: &str, head: &[String], files: &[String]) -> bool {
+    let holds_one = |word: &String| {
+        let short = ["-e", "-f"].iter().any(|option| word.len() > option.len() && word.starts_with(option));
+        short || ["--expression=", "--file=", "--regexp="].iter().any(|option| word.starts_with(option))
+    };
+    let is_option = |word: &String| word.starts_with('-') && !holds_one(word);
+    is_led(program) && !files.is_empty() && head.iter().skip(1).all(is_option)
+}
+
+/// Whether the first of these words is a file like the others. What comes after an option may be its value, and of a program that nobody
+/// knows the first word may be anything: there it has to lie in a directory with another one.
+fn is_list(program: &str, head: &[String], files: &[String]) -> bool {
+    let is_option = |word: &String| word.starts_with('-');
+    let own = head.get(1..).unwrap_or_default();
+    // The last one has a slash where it has just been told from the files.
+    let is_told = |word: &String| !is_option(word) && word.contains('/');
+    let is_known = match is_led(program) {
+        true => own.first().is_some_and(|word| !is_option(word)) || own.last().is_some_and(is_told),
+        false => READERS.contains(&program) && !own.last().is_some_and(is_option),
+    };
+    let directory = |word: &String| word.rsplit_once('/').map(|(directory, _)| directory.to_owned());
+    let beside = || files.iter().skip(1).any(|file| directory(file) == directory(&files[0]));
+    is_known || beside()
 }
 
 /// Whether a command has changed no names, and written next to nothing of what it has read.
@@ -187,6 +229,42 @@ mod tests {
         assert_eq!(ends("grep x /dev/null /dev/null /dev/null /dev/null"), Some(1));
         assert_eq!(ends(&format!("grep grep {name} /dev/null /dev/null /dev/null/none")), Some(2));
         assert_eq!(ends(&format!("grep grep /dev/null/none /dev/null /dev/null {name}")), Some(2));
+    }
+
+    #[test]
+    fn a_pattern_or_a_script_with_a_slash_is_no_file() {
+        let parts = |line: &str| {
+            let split = over(&words(line), 2, true).unwrap();
+            let part = |line: &str| Some(line.split_once(" & ")?.0.replace('\'', ""));
+            split[2].lines().filter_map(part).collect::<Vec<_>>()
+        };
+        for head in [
+            "grep x/y",
+            "grep -c -e x/y",
+            "grep -f pat/terns",
+            "sed -n /x/p",
+            "jq .a/.b",
+            "python3 -B tools/count.py",
+            "grep -ex/y",
+            "cat -n",
+            "cat",
+            "own",
+        ] {
+            assert_eq!(
+                parts(&format!("{head} a/1 a/2 a/3 a/4")),
+                [format!("{head} a/1 a/2"), format!("{head} a/3 a/4")]
+            );
+        }
+        for line in [
+            "grep -A 3 x/y a/1 a/2 a/3 a/4",
+            "cut -f 2 -d / a/1 a/2 a/3 a/4",
+            "nice ./own a/1 a/2 a/3 a/4",
+            "own x/y a/1 a/2 a/3 a/4",
+        ] {
+            let refused = over(&words(line), 2, true).unwrap_err();
+            assert!(refused.contains("is one of the files"), "{line}: {refused}");
+        }
+        assert!(over(&words("grep x/y a/1 a/2 a/3"), 2, true).unwrap_err().contains("does not end in a list"));
     }
 
     #[test]
