@@ -260,6 +260,23 @@ fn a_prediction_is_stated_then_scored_then_kept() {
     assert!(shown.contains("proved ") && shown.contains("6 pairs of runs"), "{shown}");
 }
 
+/// What comes before each run removes the directory of the recording.
+#[test]
+fn a_score_that_cannot_be_saved_is_told_and_kept_elsewhere() {
+    let (_machine, scratch) = (machine(), scratch());
+    let (file, gone) = (scratch.path().join("find.inodyne"), scratch.path().join("gone"));
+    record(&file, &["--at", SLOW, "--data", "tree:dirs=80,files=5,bytes=1", "--cache", "cold"], "find . -size +1k");
+    fs::create_dir(&gone).expect("made");
+    let (output, removes) = (gone.join("x.inodyne").display().to_string(), format!("rm -rf {}", gone.display()));
+    let mut command = inodyne();
+    command.args(["prove", "--yes", "-n", "1", "--prepare", &removes, "-o", &output]).arg(&file).arg("cold-metadata");
+    let outcome = run(command.env("TMPDIR", scratch.path())).ended_with(3);
+    assert!(outcome.text().contains("  measured   "), "{}", outcome.text());
+    let (_, elsewhere) = outcome.stderr.trim_end().rsplit_once("the recording is in ").expect("it says where");
+    let recording = load(Path::new(elsewhere)).expect("a recording");
+    assert!(recording.findings.iter().any(|finding| finding.proved.is_some()));
+}
+
 #[test]
 fn another_command_can_be_tried_instead() {
     let (_machine, scratch) = (machine(), scratch());

@@ -136,8 +136,10 @@ pub fn run(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
         let score = if is_doubted { NOTHING_PREDICTED } else { proof.score(&finding.predicted).words() };
         let words = measured_in_words(&proof, score);
         finding.proved = Some(proof);
-        keep::save(&recording, output)?;
-        show!("  measured   {words}")?;
+        // What cannot be saved can still be reported.
+        let saved = keep::save(&recording, output);
+        let shown = show!("  measured   {words}");
+        saved.and(shown)?;
     }
     match failures.into_iter().next() {
         Some(first) => Err(Failure::new(first.status(), format_args!("not everything could be tried: {first}"))),
