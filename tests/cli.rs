@@ -122,6 +122,18 @@ fn a_report_that_cannot_be_printed_loses_no_measurement() {
 }
 
 #[test]
+fn a_report_that_cannot_be_printed_does_not_keep_the_other_from_its_file() {
+    let scratch = support::scratch();
+    let page = scratch.path().join("x.html");
+    let mut command = Command::new("sh");
+    let script = "\"$0\" run --no-trace --format json --report \"$1\" true >/dev/full";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_inodyne")]).arg(&page).env("TMPDIR", scratch.path());
+    let line = run(&mut command).failed_in_one_line(3);
+    assert!(line.contains("the recording is in ") && line.contains("No space left"), "{line}");
+    assert!(fs::read_to_string(&page).expect("it was written").contains("<html"));
+}
+
+#[test]
 fn a_table_in_a_file_is_of_the_section_that_was_asked_for() {
     let scratch = support::scratch();
     let (table, page) = (scratch.path().join("x.csv"), scratch.path().join("x.html"));

@@ -47,7 +47,7 @@ pub fn first(earlier: Option<Failure>, later: Option<Failure>) -> Option<Failure
 
 /// What `run`, `compare` and `study` report: a report where reports belong, and one in the file that was asked for. If one of them cannot
 /// be written and there is no recording from which it could be made again, a recording is saved then. What went wrong earlier keeps
-/// nothing from being reported.
+/// nothing from being reported, nor does one report keep the other from being written.
 ///
 /// # Errors
 /// Something went wrong earlier, or a report cannot be written.
@@ -61,19 +61,19 @@ pub fn tell(
 }
 
 fn reports(recording: &Recording, options: &ReportOptions, text_to: TextTo) -> Result<(), Failure> {
-    let shown = report::show(recording, options.format, Extent::new(options.section, options.verbose), text_to, None);
-    shown.map_err(|failure| match &options.output {
-        Some(_) => failure,
-        None => elsewhere(recording, &failure),
-    })?;
-    let Some((path, format)) = &options.report else { return Ok(()) };
-    // A page is always whole.
-    let section = options.section.filter(|_| format.has_parts());
-    let shown = report::show(recording, *format, Extent::new(section, true), text_to, Some(path));
-    shown.map_err(|failure| match &options.output {
-        Some(_) => Failure::new(ExitStatus::Lacking, failure),
-        None => elsewhere(recording, &failure),
-    })
+    let extent = Extent::new(options.section, options.verbose);
+    let printed = report::show(recording, options.format, extent, text_to, None).err();
+    let written = options.report.as_ref().and_then(|(path, format)| {
+        // A page is always whole.
+        let section = options.section.filter(|_| format.has_parts());
+        let shown = report::show(recording, *format, Extent::new(section, true), text_to, Some(path));
+        shown.err().map(|failure| Failure::new(ExitStatus::Lacking, failure))
+    });
+    match (first(printed, written), &options.output) {
+        (None, _) => Ok(()),
+        (Some(failure), Some(_)) => Err(failure),
+        (Some(failure), None) => Err(elsewhere(recording, &failure)),
+    }
 }
 
 /// Keeps the recording although something could not be written.
