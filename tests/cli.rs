@@ -205,6 +205,22 @@ fn files_of_another_form_are_refused_before_anything_runs() {
     }
 }
 
+/// Whoever reads the other end has read a recording once that is closed, and nobody would read a second one.
+#[test]
+fn a_pipe_gets_one_recording() {
+    let scratch = support::scratch();
+    for script in [
+        "\"$0\" run --no-trace -n 2 -o /dev/stdout true >open && \"$0\" show open >shown",
+        "mkfifo pipe; \"$0\" show pipe >shown & \"$0\" run --no-trace -n 2 -o pipe true; wait $!",
+    ] {
+        let mut command = Command::new("timeout");
+        command.args(["60", "bash", "-c", script, env!("CARGO_BIN_EXE_inodyne")]).current_dir(scratch.path());
+        run(&mut command).ended_with(0);
+        let shown = fs::read_to_string(scratch.path().join("shown")).expect("it was shown");
+        assert!(shown.starts_with("true "), "{script}: {shown}");
+    }
+}
+
 #[test]
 fn colours_and_signs_are_as_asked() {
     let shown = |locale: &str, arguments: &[&str]| {

@@ -92,6 +92,12 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     if named { std::fs::remove_file(beside) } else { Ok(()) }
 }
 
+/// Whether what is written there takes the place of what is there, so that it can be written again and again: in a pipe, or in a file that
+/// is already open, one would come after the other.
+pub fn is_replaced(path: &Path) -> bool {
+    behind_links(path).is_ok_and(|goal| goal.found().is_none_or(|found| !goal.is_kept(&found)))
+}
+
 /// Where a path leads.
 struct Goal {
     /// Its last component was not a link, except one of the kernel's.
@@ -319,6 +325,19 @@ mod tests {
         write_whole(&path, Access::Private, |out| out.write_all(b"after")).unwrap();
         file.rewind().unwrap();
         assert_eq!(io::read_to_string(file).unwrap(), "before after");
+    }
+
+    #[test]
+    fn what_keeps_all_that_is_written_is_not_replaced() {
+        let scratch = tempfile::tempdir().unwrap();
+        let [path, link, pipe] = ["file", "link", "pipe"].map(|name| scratch.path().join(name));
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert!(is_replaced(&path) && is_replaced(&link), "they are new");
+        let file = File::create(&path).unwrap();
+        assert!(is_replaced(&path) && is_replaced(&link));
+        let open = PathBuf::from(format!("{DESCRIPTORS}/{}", file.as_raw_fd()));
+        assert!([&pipe, &open, Path::new("/dev/null")].iter().all(|kept| !is_replaced(kept)));
     }
 
     #[test]

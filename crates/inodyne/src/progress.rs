@@ -11,6 +11,7 @@ use inodyne_experiment::{Event, Observer, Phase, Repetitions};
 use inodyne_launch::Output;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
+use inodyne_recording::file::is_replaced;
 use inodyne_render::escaped;
 
 /// Reports on an experiment on standard error, and saves what was measured to a file.
@@ -19,6 +20,7 @@ pub struct Terminal {
     eta: Eta,
     /// What the line says about the block.
     block: String,
+    /// Where what was measured so far is kept: none for a pipe, which would have one recording after the other, the first one unfinished.
     file: Option<PathBuf>,
     /// Whether the user was told that the file cannot be written.
     has_warned: bool,
@@ -35,7 +37,7 @@ impl Terminal {
             bar,
             eta: Eta::new(Repetitions::default()),
             block: String::new(),
-            file: file.map(Path::to_owned),
+            file: file.filter(|file| is_replaced(file)).map(Path::to_owned),
             has_warned: false,
         }
     }
