@@ -221,6 +221,24 @@ fn a_pipe_gets_one_recording() {
     }
 }
 
+/// A name without an ending could be either.
+#[test]
+fn what_is_read_is_not_written_over() {
+    let scratch = support::scratch();
+    let [log, kept] = ["log", "kept"].map(|name| scratch.path().join(name));
+    fs::write(&log, "1.0 execve(\"/bin/true\", [\"true\"], 0x1) = 0 <0.1>\n2.0 +++ exited with 0 +++\n")
+        .expect("a log");
+    run(inodyne().arg("import").arg(&log).arg("-o").arg(&kept)).ended_with(0);
+    let before = [&log, &kept].map(|file| fs::read(file).expect("it is there"));
+    for command in
+        [&["import", "log", "-o", "log"][..], &["show", "kept", "-o", "kept"], &["diff", "kept", "kept", "-o", "kept"]]
+    {
+        let line = run(inodyne().args(command).current_dir(scratch.path())).failed_in_one_line(2);
+        assert!(line.contains("this is the file that is read"), "{command:?}: {line}");
+    }
+    assert_eq!([&log, &kept].map(|file| fs::read(file).expect("it is there")), before);
+}
+
 #[test]
 fn colours_and_signs_are_as_asked() {
     let shown = |locale: &str, arguments: &[&str]| {

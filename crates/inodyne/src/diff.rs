@@ -11,6 +11,7 @@ use inodyne_render::{View, flame_graph_difference, folded_difference};
 use crate::failure::{ExitStatus, Failure};
 use crate::format::DifferenceFormat;
 use crate::gates::{self, EXPRESSIONS, GateOptions};
+use crate::keep;
 use crate::report;
 use crate::ring;
 use crate::stored::{chosen, load};
@@ -75,7 +76,11 @@ pub fn run(arguments: &DiffArguments) -> Result<ExitCode, Failure> {
         ));
     }
     let limit_bytes = arguments.max_size.bytes();
-    let recording = |operand| load(&ring::file_of(operand).map_err(usage)?, limit_bytes);
+    let recording = |operand| {
+        let file = ring::file_of(operand).map_err(usage)?;
+        keep::check_other(&file, output)?;
+        load(&file, limit_bytes)
+    };
     let (old, new) = (recording(&arguments.old)?, recording(&arguments.new)?);
     let gates = arguments.gates.parsed(&[&old, &new])?;
     let found = inodyne_analyse::difference(&old, &new, &gates);

@@ -42,6 +42,8 @@ pub struct ImportArguments {
 pub fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
     report::check(arguments.report.format, arguments.report.section, 0, 1)?;
     keep::check(&arguments.report)?;
+    let report = arguments.report.report.as_ref().map(|(path, _)| path);
+    arguments.report.output.iter().chain(report).try_for_each(|to| keep::check_other(&arguments.log, Some(to)))?;
     let log = read(&arguments.log, arguments.max_size.bytes())?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let imported = inodyne_import::strace(&log, env!("CARGO_PKG_VERSION"), now)

@@ -1,6 +1,8 @@
 //! Files for recordings and reports. Whether they can be written is checked before anything runs; what then still cannot be written is
 //! kept elsewhere, so that no measurement is lost to a full disk.
 
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use inodyne_model::recording::Recording;
@@ -26,6 +28,22 @@ pub fn check(options: &ReportOptions) -> Result<(), Failure> {
 pub fn check_file(path: &Path) -> Result<(), Failure> {
     check_writable(path)
         .map_err(|error| Failure::of_file(&error, format_args!("{}: {error}; nothing was run", path.display())))
+}
+
+/// Checks that what is written does not take the place of what it is made from.
+///
+/// # Errors
+/// It is the same file.
+pub fn check_other(from: &Path, to: Option<&Path>) -> Result<(), Failure> {
+    let file = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|file| (file.dev(), file.ino()));
+    match to.filter(|to| file(from).is_some_and(|from| file(to) == Some(from))) {
+        Some(to) => {
+            let message =
+                format_args!("{}: this is the file that is read: name another one to be written", to.display());
+            Err(Failure::new(ExitStatus::Usage, message))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Saves the recording in its file, or else elsewhere.
@@ -83,4 +101,27 @@ fn elsewhere(recording: &Recording, problem: &dyn std::fmt::Display) -> Failure 
         Err(error) => format!("the recording is lost, since {error}"),
     };
     Failure::new(ExitStatus::Lacking, format_args!("{problem}; {kept}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_not_written_over_whatever_it_is_called() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        for name in ["log", "other"] {
+            std::fs::write(path(name), "kept").expect("a file");
+        }
+        std::os::unix::fs::symlink("log", path("link")).expect("a link");
+        let check = |to: &str| check_other(&path("log"), Some(&path(to))).map_err(|told| told.to_string());
+        for same in ["log", "link", "./log"] {
+            assert!(check(same).is_err_and(|told| told.contains(same)), "{same}");
+        }
+        assert_eq!([check("other"), check("none")], [Ok(()), Ok(())]);
+        assert!(check_other(&path("log"), None).is_ok() && check_other(&path("none"), Some(&path("none"))).is_ok());
+        // Reading a device or a pipe is not the same as writing it.
+        assert!(check_other(Path::new("/dev/null"), Some(Path::new("/dev/null"))).is_ok());
+    }
 }

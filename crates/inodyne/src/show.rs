@@ -9,6 +9,7 @@ use inodyne_render::{Section, Traced, View, firefox, flame_graph, folded, perfet
 
 use crate::failure::{ExitStatus, Failure};
 use crate::format::{Format, ProfileFormat, ReportFormat};
+use crate::keep;
 use crate::options;
 use crate::report::{self, Extent, TextTo};
 use crate::ring;
@@ -75,8 +76,9 @@ pub fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
         ));
     }
     let file = ring::file_of(&arguments.recording).map_err(usage)?;
-    let recording = load(&file, arguments.max_size.bytes())?;
     let output = arguments.output.as_deref();
+    keep::check_other(&file, output)?;
+    let recording = load(&file, arguments.max_size.bytes())?;
     let format = match form {
         Format::Report(format) => {
             let section = arguments.section.as_deref().map(str::parse::<Section>).transpose().map_err(usage)?;
