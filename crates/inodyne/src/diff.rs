@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use inodyne_lab::Size;
 use inodyne_model::recording::Recording;
-use inodyne_render::{View, flame_graph_difference, folded_difference};
+use inodyne_render::{Traced, View, flame_graph_difference, folded_difference};
 
 use crate::failure::{ExitStatus, Failure};
 use crate::format::DifferenceFormat;
@@ -14,7 +14,7 @@ use crate::gates::{self, EXPRESSIONS, GateOptions};
 use crate::keep;
 use crate::report;
 use crate::ring;
-use crate::stored::{chosen, load};
+use crate::stored::{check_view, chosen, load};
 
 /// Arguments of `inodyne diff`.
 #[derive(Debug, Args)]
@@ -102,9 +102,7 @@ fn stacks(
     let asked = arguments.section.as_deref().map(str::parse::<View>).transpose().map_err(usage)?;
     let before = chosen(old, arguments.old_trace, "--old-trace")?;
     let after = chosen(new, arguments.new_trace, "--new-trace")?;
-    let mut of_both =
-        View::ALL.into_iter().filter(|view| before.views().contains(view) && after.views().contains(view));
-    let view = asked.or_else(|| of_both.next()).unwrap_or(View::Wall);
+    let view = of_both(asked, &before, &after)?;
     if format == DifferenceFormat::Svg {
         flame_graph_difference(&before, &after, view).map_err(usage)
     } else {
@@ -112,6 +110,54 @@ fn stacks(
     }
 }
 
+/// The stacks that were asked for, or the first that both traces have: what only one of them has is no change.
+fn of_both(asked: Option<View>, before: &Traced<'_>, after: &Traced<'_>) -> Result<View, Failure> {
+    let both = [(before, "the old trace"), (after, "the new trace")];
+    if let Some(view) = asked {
+        both.into_iter().try_for_each(|(traced, called)| check_view(traced, view, called))?;
+        return Ok(view);
+    }
+    let names = |traced: &Traced<'_>| traced.views().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    View::ALL.into_iter().find(|view| both.iter().all(|(traced, _)| traced.views().contains(view))).ok_or_else(|| {
+        let [old, new] = [before, after].map(names);
+        usage(format_args!("the traces have no stacks of one kind: the old one has {old}, the new one {new}"))
+    })
+}
+
 fn usage(message: impl std::fmt::Display) -> Failure {
     Failure::new(ExitStatus::Usage, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::path::{PathRow, PathTime};
+    use inodyne_model::sample;
+    use inodyne_model::trace::Tracer;
+
+    use super::*;
+
+    #[test]
+    fn stacks_that_only_one_trace_has_are_no_difference() {
+        let (mut run, window) = (sample::find_recording(), sample::window_recording());
+        inodyne_analyse::explain(&mut run);
+        let trace = &mut run.traces[0];
+        let time = trace.stacks.on_cpu[0].clone();
+        let row = PathRow { kind: time.kind, syscall: None, cause: None, via: Vec::new() };
+        trace.path.stacks = vec![PathTime { row, waits: Vec::new(), time }];
+        let mut log = run.clone();
+        log.traces[0].tracer = Tracer::Strace;
+        let [run, window, log] = [&run, &window, &log].map(|recording| Traced::all(recording)[0]);
+        let kind = |asked, before: &Traced<'_>, after: &Traced<'_>| {
+            of_both(asked, before, after).map_err(|told| told.to_string())
+        };
+        assert_eq!(kind(None, &run, &run), Ok(View::CriticalPath));
+        assert_eq!(kind(None, &run, &window), Ok(View::Wall));
+        assert_eq!(kind(Some(View::OffCpu), &run, &window), Ok(View::OffCpu));
+        let refused = kind(Some(View::CriticalPath), &run, &window).unwrap_err();
+        assert!(refused.contains("no critical-path in the new trace: its timeline"), "{refused}");
+        let refused = kind(Some(View::Wall), &log, &run).unwrap_err();
+        assert!(refused.contains("no wall in the old trace: a log"), "{refused}");
+        let refused = kind(None, &log, &window).unwrap_err();
+        assert!(refused.contains("the old one has critical-path, the new one wall, on-cpu, off-cpu"), "{refused}");
+    }
 }

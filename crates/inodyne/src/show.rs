@@ -13,7 +13,7 @@ use crate::keep;
 use crate::options;
 use crate::report::{self, Extent, TextTo};
 use crate::ring;
-use crate::stored::{chosen, load};
+use crate::stored::{check_view, chosen, load};
 
 /// Arguments of `inodyne show`.
 #[derive(Debug, Args)]
@@ -99,13 +99,7 @@ fn usage(message: impl std::fmt::Display) -> Failure {
 
 fn profile(format: ProfileFormat, traced: &Traced<'_>, view: Option<View>) -> Result<Vec<u8>, Failure> {
     let views = traced.views();
-    if let Some(view) = view.filter(|view| !views.contains(view)) {
-        let why = match traced.divides_calls() {
-            true => "its timeline was off, or is not complete",
-            false => "a log has no stacks",
-        };
-        return Err(usage(format!("no {view} in this trace: {why}")));
-    }
+    view.map_or(Ok(()), |view| check_view(traced, view, "this trace"))?;
     let one = view.or(views.first().copied()).unwrap_or(View::Wall);
     let text = match format {
         ProfileFormat::Folded => folded(traced, one),

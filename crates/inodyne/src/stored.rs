@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use inodyne_model::recording::Recording;
-use inodyne_render::Traced;
+use inodyne_render::{Traced, View};
 
 use crate::failure::{ExitStatus, Failure};
 
@@ -40,4 +40,19 @@ pub fn chosen<'a>(recording: &'a Recording, number: Option<usize>, option: &str)
             None => Err(usage(format!("no trace {number}: there are {}", list()))),
         },
     }
+}
+
+/// Checks that a trace, which is called this, has stacks of a kind.
+///
+/// # Errors
+/// It has none; the failure says why.
+pub fn check_view(traced: &Traced<'_>, view: View, called: &str) -> Result<(), Failure> {
+    if traced.views().contains(&view) {
+        return Ok(());
+    }
+    let why = match traced.divides_calls() {
+        true => "its timeline was off, or is not complete",
+        false => "a log has no stacks",
+    };
+    Err(Failure::new(ExitStatus::Usage, format_args!("no {view} in {called}: {why}")))
 }
