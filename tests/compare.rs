@@ -191,6 +191,8 @@ fn it_goes_on_until_the_interval_is_narrow_enough_and_not_for_ever() {
 fn what_cannot_be_compared_is_said_before_anything_happens() {
     assert!(compared(&["-c", "true"]).failed_in_one_line(2).contains("nothing to compare"));
     assert!(compared(&["-c", "true", "-c", " "]).failed_in_one_line(2).contains("empty"));
+    let absent = ["--no-trace", "-n", "6", "-c", "true", "-c", "no-such-command-anywhere"];
+    assert!(compared(&absent).ended_with(2).stderr.contains("command not found"));
     let endless = "10000000000000000000s";
     for wrong in [
         ["--until", "0"],

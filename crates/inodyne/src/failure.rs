@@ -83,6 +83,18 @@ impl Failure {
     pub fn status(&self) -> ExitStatus {
         self.status
     }
+
+    /// The same where the exit code is inodyne's own and not that of one command, as everywhere but in `run`: whoever names a command that
+    /// is not there has made a mistake.
+    pub fn of_inodyne(self) -> Failure {
+        let status = match self.status {
+            ExitStatus::Command(126 | 127) => ExitStatus::Usage,
+            // A signal came while it was being started.
+            ExitStatus::Command(_) => ExitStatus::Interrupted,
+            other => other,
+        };
+        Failure { status, ..self }
+    }
 }
 
 impl fmt::Display for Failure {
@@ -161,6 +173,19 @@ impl From<FileError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_run_ends_as_a_command_would() {
+        let not_started = |errno| LaunchError::NotStarted { command: "none".to_owned(), stage: Stage::Execute, errno };
+        let codes = |error: ExperimentError| {
+            let of_run = Failure::from(error);
+            [of_run.status().code(), of_run.of_inodyne().status().code()]
+        };
+        assert_eq!(codes(not_started(libc::ENOENT).into()), [127, 2]);
+        assert_eq!(codes(not_started(libc::EACCES).into()), [126, 2]);
+        assert_eq!(codes(ExperimentError::KilledEarly { signal: libc::SIGTERM }), [143, 130]);
+        assert_eq!(codes(ExperimentError::NothingFromStrace), [3, 3]);
+    }
 
     #[test]
     fn a_failure_is_one_line_of_text() {

@@ -90,6 +90,7 @@ fn main() -> ExitCode {
         Err(error) => return not_parsed(&error),
     };
     parsed.color.apply();
+    let is_run = matches!(parsed.command, Command::Run(_));
     let done = match parsed.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
@@ -108,7 +109,8 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Manual(arguments) => manual::run(&arguments, Cli::command()),
     };
-    restored(done.unwrap_or_else(told))
+    let own = |failure: Failure| if is_run { failure } else { failure.of_inodyne() };
+    restored(done.map_err(own).unwrap_or_else(told))
 }
 
 /// Where the arguments of `rm` begin, if that is the subcommand: it may come after global options and their values.
