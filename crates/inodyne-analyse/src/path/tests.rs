@@ -352,6 +352,17 @@ fn a_helper_that_was_idle_held_nobody_up() {
 }
 
 #[test]
+fn a_helper_that_nobody_waits_for_ends_the_walk_all_the_same() {
+    // No helper creates a thread of the command, but a damaged file may say so.
+    let ledger = Drawing::new()
+        .thread(1, 0, 2, "uukkbbbbbbbbbbrkku", &[(2, 2)])
+        .thread(2, 3, 1, "........kkkkkk....", &[])
+        .helper(3, "kworker/0:1", "bbbbbbbbbbbbbbbbbb", &[(0, 4)])
+        .ledger();
+    assert!(words(&ledger).contains(&"fsync kernel 6".to_owned()), "{ledger:?}");
+}
+
+#[test]
 fn a_helper_that_a_helper_gave_work_to_waits_for_nothing_of_its_own() {
     // The first worker hands the work on to the second, which wakes the command.
     let ledger = Drawing::new()

@@ -251,13 +251,14 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// The helper was idle: the rest of the wait was not for it, nor for one that was idle until it got work from it.
-    fn was_idle(&mut self) {
+    /// The helper was idle: the rest of the wait was not for it, nor for one that was idle until it got work from it. False where nobody
+    /// waits for it, as in a damaged file in which a helper created a thread of the command.
+    fn was_idle(&mut self) -> bool {
         let limit = self.limit();
-        let Some(outer) = self.frames.iter().rposition(|frame| !frame.was_idle) else { return };
-        let Some(doing) = self.frames.first().map(|frame| frame.waiting.key()) else { return };
-        let Some(place) = self.of_waiter(outer) else { return };
-        let Some(innermost) = self.frames.pop() else { return };
+        let Some(outer) = self.frames.iter().rposition(|frame| !frame.was_idle) else { return false };
+        let Some(doing) = self.frames.first().map(|frame| frame.waiting.key()) else { return false };
+        let Some(place) = self.of_waiter(outer) else { return false };
+        let Some(innermost) = self.frames.pop() else { return false };
         self.thread = innermost.waiter;
         let key = {
             let frame = self.frames.get(outer).unwrap_or(&innermost);
@@ -269,6 +270,7 @@ impl<'a> Walk<'a> {
             key
         };
         self.charge_wait(limit, key, place, doing);
+        true
     }
 
     fn off_cpu(&mut self, history: &History<'_>, off: Off) {
@@ -293,8 +295,8 @@ impl<'a> Walk<'a> {
             self.entered = is_in_its_middle.then_some(self.thread);
             return;
         }
-        if is_idle {
-            return self.was_idle();
+        if is_idle && self.was_idle() {
+            return;
         }
         let (call, cause) = (self.call_of(&off), self.cause(&off));
         let key = |walk: &Walk<'_>| Key { kind: RowKind::Blocked, cause: Some(cause), ..walk.subject_in(call.clone()) };
