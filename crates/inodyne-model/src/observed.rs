@@ -292,8 +292,8 @@ pub struct BlockedSample {
 
 /// Off-CPU intervals, one column per field; all columns have the same length.
 ///
-/// A thread is off the CPU from `out` to `in`. Where `stack` is not zero it was blocked until `wake` and ready from
-/// then on; where `stack` is zero the CPU was taken from it and it was ready all the time (`wake` = `out`).
+/// A thread is off the CPU from `out` to `in`. It was blocked until `wake` and ready from then on; where the CPU was taken from it, it
+/// was ready all the time (`wake` = `out`) and has no stack. One that was blocked has none where it could not be taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Timeline {
     /// Whose interval.

@@ -15,12 +15,19 @@ pub(super) struct Off {
     pub(super) wake: u64,
     pub(super) back: u64,
     pub(super) call: u32,
-    /// Zero where it was preempted.
+    /// Zero where it was preempted, or where the stack could not be taken.
     pub(super) stack: StackId,
     pub(super) waker: Waker,
     /// 0 where it was not followed.
     pub(super) waker_thread: ThreadNumber,
     pub(super) waker_stack: StackId,
+}
+
+impl Off {
+    /// Whether it could not run. A thread that was preempted was ready all the time.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.stack != StackId(0) || self.wake > self.out
+    }
 }
 
 /// A piece of work: it ended at `at`, and its parts are `count` of all of them, from `first` on.

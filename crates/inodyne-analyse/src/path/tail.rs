@@ -97,7 +97,7 @@ fn waits_beyond(observed: &Observed, histories: &mut Histories<'_>) -> HashMap<T
     }
     for (number, waits) in &mut all {
         let Some(history) = histories.of.get(number) else { continue };
-        for off in history.offs.iter().filter(|off| off.stack != StackId(0)) {
+        for off in history.offs.iter().filter(|off| off.is_blocked()) {
             if let Some(sum) = waits.get_mut(&(off.call, off.stack, off.waker, off.waker_stack)) {
                 *sum = (sum.0.saturating_sub(off.wake.saturating_sub(off.out)), sum.1.saturating_sub(1));
             }

@@ -226,6 +226,19 @@ fn waiting_for_a_child_is_what_the_child_did() {
 }
 
 #[test]
+fn a_wait_whose_stack_could_not_be_taken_is_still_a_wait() {
+    let ledger = Drawing::new().thread(1, 0, 1, "uukkkbbbbrrkku", &[(0, 0)]).ledger();
+    assert_eq!(words(&ledger), ["fsync kernel 5", "fsync other 4", "ready 2", "user 3"]);
+    // Who ended it is known.
+    let ledger = Drawing::new()
+        .thread(1, 0, 2, "uukkbbbbbbbbbbrkku", &[(2, 0)])
+        .thread(2, 1, 1, "...ruukbbbkkkkk...", &[(0, 1)])
+        .ledger();
+    let rows = ["fsync journal 3", "fsync kernel 5", "ready 2", "user 5", "wait4 kernel 3"];
+    assert_eq!(words(&ledger), rows);
+}
+
+#[test]
 fn a_thread_that_looks_now_and_then_is_not_what_takes_long() {
     // The first thread works. The second one sleeps, looks, and sleeps; at the end the first waits until the second has ended.
     let ledger = Drawing::new()

@@ -276,8 +276,7 @@ impl<'a> Walk<'a> {
     fn off_cpu(&mut self, history: &History<'_>, off: Off) {
         let entered = self.entered.take();
         let limit = self.limit().max(off.out);
-        let is_blocked = off.stack != StackId(0);
-        let ready_since = if is_blocked { off.wake.max(limit) } else { limit };
+        let ready_since = if off.is_blocked() { off.wake.max(limit) } else { limit };
         if self.now > ready_since {
             let mut key = Key { kind: RowKind::Runqueue, ..subject(&self.frames) };
             if self.frames.is_empty() {
@@ -355,7 +354,7 @@ impl<'a> Walk<'a> {
         }
         let until_here = self.cursor(history).offs.saturating_sub(1);
         // Where it was only preempted, it did not wait.
-        let before = history.offs[..until_here].iter().rev().find(|before| before.stack != StackId(0)).copied()?;
+        let before = history.offs[..until_here].iter().rev().find(|before| before.is_blocked()).copied()?;
         if !let_time_pass(&before, self.cause(&before)) || before.call != off.call {
             return None;
         }

@@ -15,7 +15,7 @@ fn with_room_until(mut trace: Trace, until: u64) -> Trace {
         ..Timeline::default()
     };
     for at in 0..timeline.len() {
-        if timeline.stack[at] != 0 {
+        if timeline.blocked_ns[at] > 0 {
             observed.waits.push(Wait {
                 thread: timeline.thread[at],
                 syscall: Some(timeline.calls[timeline.call[at] as usize].clone()).filter(|call| !call.is_empty()),
@@ -58,6 +58,13 @@ fn with_room_until(mut trace: Trace, until: u64) -> Trace {
         }
     }
     trace
+}
+
+#[test]
+fn a_wait_without_a_stack_that_is_in_the_timeline_is_not_in_the_sums_again() {
+    let trace = Drawing::new().thread(1, 0, 1, "uukkkbbbbkkbbbbku", &[(0, 0), (0, 0)]).ended();
+    let ledger = path_of(&with_room_until(trace, 10)).expect("it is complete until then");
+    assert_eq!(words(&ledger), ["fsync kernel 6", "fsync other 8", "user 3"]);
 }
 
 fn parent_and_child() -> Trace {
