@@ -1,7 +1,7 @@
 //! How much of what a disk can do was used by a command.
 
 use crate::Nanos;
-use crate::block::{Amount, BlockIo, Disk, Operation};
+use crate::block::{Amount, BlockIo, Disk, Operation, Requests};
 use crate::load::Load;
 
 /// How much a command used a disk, compared with what the disk can do. The figures of the command are those of [`Load`].
@@ -48,7 +48,9 @@ impl Use {
         let is_nearly_all = |operation: Operation| {
             let mut one = Amount::default();
             let of_disk = block.requests.iter().filter(|row| row.disk == disk.number && !row.after);
-            of_disk.filter(|row| row.operation == operation).for_each(|row| one.add(&row.amount));
+            // A write of nothing only flushes, and is not among all of them either.
+            let moves = |row: &&Requests| row.operation == operation && row.amount.bytes > 0;
+            of_disk.filter(moves).for_each(|row| one.add(&row.amount));
             one.requests > 0
                 && one.requests as f64 >= NEARLY_ALL * all.requests as f64
                 && one.bytes as f64 >= NEARLY_ALL * all.bytes as f64
@@ -77,7 +79,7 @@ impl Use {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::{IoPath, PathRequests, Requests};
+    use crate::block::{IoPath, PathRequests};
     use crate::disk_limits::{DiskLimits, Latency};
 
     const SECOND: Nanos = Nanos(1_000_000_000);
@@ -110,7 +112,11 @@ mod tests {
             ..Requests::default()
         });
         let paths = rows.iter().map(|row| {
-            let path = if row.0 == Operation::Discard { IoPath::Discard } else { IoPath::Direct };
+            let path = match row {
+                (Operation::Discard, ..) => IoPath::Discard,
+                (Operation::Write, _, 0, _) => IoPath::FlushAsked,
+                _ => IoPath::Direct,
+            };
             PathRequests { disk: number(), path, amount: amount(row), ..PathRequests::default() }
         });
         let disk = Disk { number: number(), busy_ns: SECOND, limits: Some(limits()), ..Disk::default() };
@@ -144,6 +150,9 @@ mod tests {
         // Both directions, small scattered writes, more than the disk did when it was measured, nothing at all.
         assert_eq!(used(&[(Operation::Read, 400, 4096, 3), (Operation::Write, 300, 4096, 3)], each), None);
         assert_eq!(used(&[(Operation::Write, 400, 4096, 3)], each), None);
+        // A quarter of what moved anything was read; the flushes that were asked for do not change that.
+        let both = [(Operation::Write, 30, 1 << 20, 29), (Operation::Read, 10, 4096, 0), (Operation::Write, 90, 0, 0)];
+        assert_eq!(used(&both, each), None);
         assert_eq!(used(&[(Operation::Read, 40_000, 4096, 3)], each), None);
         assert_eq!(used(&[], each), None);
     }
