@@ -40,7 +40,7 @@ fn of_times(
         let step = duration(Nanos(step.round() as u64));
         let change = percent(trend.change.abs());
         flags.push(format!(
-            "a trend: every run takes {step} {word} than the one before, {change} {word} from the first to the last ({})",
+            "a trend: every run takes {step} {word} than the one before, from the first to the last {change} of the median ({})",
             chance(trend.p)
         ));
     }
@@ -129,6 +129,15 @@ mod tests {
         }
         let recording = explained(recording);
         all(&recording, Case::all(&recording)[0].statistics().expect("it has runs"))
+    }
+
+    #[test]
+    fn a_trend_is_told_as_a_part_of_the_median() {
+        // The last takes a third of the first: two thirds less, which is as much as the median.
+        let falling: Vec<u64> = (0..21).map(|run| 15_000 - run * 500).collect();
+        let said = "a trend: every run takes 0.500 s less than the one before, from the first to the last 100% of the median \
+                    (p < 0.001)";
+        assert_eq!(flags(&falling), [said]);
     }
 
     #[test]
