@@ -27,6 +27,15 @@ const PAUSE_AFTER_SAVING: u32 = 10;
 /// Beyond this many blocks, more of them do not make an interval narrower in any useful time.
 const MOST_BLOCKS: u32 = 10_000;
 
+/// Intervals are looked at again after each block, and once there are many after every fiftieth part more: to compute those of thousands
+/// of pairs takes longer than a short command, and they change little with one pair.
+const FINE: u32 = 50;
+
+/// Whether intervals are looked at after so many blocks.
+fn is_looked_at(blocks: u32) -> bool {
+    blocks.is_multiple_of((blocks / FINE).max(1))
+}
+
 /// What was measured, all of it or up to where something ended it.
 #[derive(Debug)]
 pub struct Measured {
@@ -271,7 +280,7 @@ impl<E: Executor> Running<'_, E> {
     fn is_precise(&self, recording: &Recording, group: &Group, blocks: u32) -> bool {
         let (Some(until), Some(cache)) = (self.experiment.repetitions.until, group.cache()) else { return true };
         let reached = || inodyne_analyse::precision(recording, self.offset.places, cache);
-        blocks >= MOST_BLOCKS || reached().is_some_and(|reached| reached <= until)
+        blocks >= MOST_BLOCKS || is_looked_at(blocks) && reached().is_some_and(|reached| reached <= until)
     }
 
     fn block(&mut self, runs: &[RunKey], measured: &mut Measured) -> Result<Next, ExperimentError> {

@@ -151,6 +151,14 @@ fn blocks_go_on_until_the_interval_is_narrow_enough() {
 }
 
 #[test]
+fn intervals_of_many_pairs_are_not_computed_after_each_block() {
+    assert!((1..100).all(is_looked_at), "few are quick to compute");
+    let looks: Vec<u32> = (1..=MOST_BLOCKS).filter(|blocks| is_looked_at(*blocks)).collect();
+    assert!(looks.len() < 500, "{} times", looks.len());
+    assert!(looks.windows(2).all(|two| two[1] - two[0] <= (two[0] / FINE).max(1) + 1), "{looks:?}");
+}
+
+#[test]
 fn no_block_begins_after_the_time_is_over_but_each_group_has_one() {
     let mut experiment =
         experiment(Repetitions { untraced: 100, max_time: Some(Duration::from_secs(10)), ..Repetitions::default() });
