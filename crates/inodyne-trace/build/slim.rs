@@ -1,5 +1,5 @@
 //! Takes out of the compiled object what is needed neither to load the programs nor to read its types: the lines of source (`.BTF.ext`),
-//! which the kernel checks and keeps for each program, and labels within functions. Together they are half of what is not instructions.
+//! which the kernel checks and keeps for each program, and labels within functions. Together they are two thirds of what is not instructions.
 
 use object::build::elf::{Builder, SectionData};
 
