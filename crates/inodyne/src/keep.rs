@@ -38,8 +38,8 @@ pub fn check_other(from: &Path, to: Option<&Path>) -> Result<(), Failure> {
     let file = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|file| (file.dev(), file.ino()));
     match to.filter(|to| file(from).is_some_and(|from| file(to) == Some(from))) {
         Some(to) => {
-            let message =
-                format_args!("{}: this is the file that is read: name another one to be written", to.display());
+            let file = to.display();
+            let message = format_args!("{file}: this is the file that is read: name another one to be written");
             Err(Failure::new(ExitStatus::Usage, message))
         }
         None => Ok(()),
