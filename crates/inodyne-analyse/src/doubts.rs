@@ -113,7 +113,9 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let cpus = f64::from(recording.host.cpus);
     let own = workers::cpu_time(trace).0 as f64 / wall;
     let others = busy_programs(trace);
-    let had = others.iter().map(|(_, ns)| *ns).sum::<Nanos>().0 as f64 / wall;
+    // The looks at them lie further apart than the run was long.
+    let span = trace.neighbours.as_ref().map_or(trace.wall_ns, |others| others.span(trace.wall_ns)).0 as f64;
+    let had = others.iter().map(|(_, ns)| *ns).sum::<Nanos>().0 as f64 / span.max(1.0);
     let is_others = had > cpus * OTHERS_CPUS;
     let enough = if is_others { NO_CPU_FOR_OTHERS } else { NO_CPU };
     if share <= enough || own >= f64::from(recording.host.usable_cpus()) * OWN_CPUS {
@@ -122,7 +124,7 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let waited = format!("waited for a CPU {} of the time", percent(share));
     Some(if is_others {
         let (most, ns) = others.first()?;
-        let (who, used) = if others.len() > 1 { (" and others", had) } else { ("", ns.0 as f64 / wall) };
+        let (who, used) = if others.len() > 1 { (" and others", had) } else { ("", ns.0 as f64 / span.max(1.0)) };
         format!(
             "the machine was busy: the command {waited}, and used {own:.1} of {cpus:.0} CPUs; {most}{who} used {used:.1}"
         )
@@ -151,8 +153,9 @@ fn busy_programs(trace: &Trace) -> Vec<(&str, Nanos)> {
 }
 
 fn stolen(recording: &Recording, trace: &Trace) -> Option<String> {
-    let all = trace.wall_ns.0 as f64 * f64::from(recording.host.cpus.max(1));
-    let share = trace.neighbours.as_ref()?.stolen_ns.0 as f64 / all.max(1.0);
+    let others = trace.neighbours.as_ref()?;
+    let all = others.span(trace.wall_ns).0 as f64 * f64::from(recording.host.cpus.max(1));
+    let share = others.stolen_ns.0 as f64 / all.max(1.0);
     (share > STOLEN).then(|| format!("the hypervisor kept {} of the CPUs' time for others", percent(share)))
 }
 
@@ -267,10 +270,13 @@ mod tests {
         // Waiting for a CPU for a third of the time is no reason for doubt while nobody is known to have had one.
         assert_eq!(busy(&recording, &trace), None);
         let all = vec![neighbour("cc1", 900.0), neighbour("cc1", 500.0), neighbour("idle", 0.0)];
-        trace.neighbours = Some(Neighbours { stolen_ns: ms(100.0), processes: all });
+        trace.neighbours = Some(Neighbours { stolen_ns: ms(100.0), processes: all, ..Neighbours::default() });
         let said = busy(&recording, &trace).expect("others had most");
         assert!(said.starts_with("the machine was busy: ") && said.ends_with("; cc1 used 1.4"), "{said}");
         assert_eq!(stolen(&recording, &trace), None);
+        trace.neighbours.as_mut().expect("set above").span_ns = ms(1_400.0);
+        assert!(busy(&recording, &trace).is_some_and(|said| said.ends_with("; cc1 used 1.0")));
+        trace.neighbours.as_mut().expect("set above").span_ns = Nanos::ZERO;
         trace.neighbours.as_mut().expect("set above").stolen_ns = ms(500.0);
         assert!(stolen(&recording, &trace).is_some_and(|said| said.contains("25%")));
         // A process that worked for the command is no stranger.

@@ -14,6 +14,10 @@ pub fn is_own(comm: &str) -> bool {
 /// processes, kernel threads and inodyne's servers are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Neighbours {
+    /// From the beginning of the first look at them to the end of the second, which encloses the run: what they used, they used in this
+    /// time. Zero in recordings that do not have it.
+    #[serde(default)]
+    pub span_ns: Nanos,
     /// What the hypervisor gave to other virtual machines, summed over CPUs, in steps of 10 ms (proc_stat(5): steal).
     #[serde(default)]
     pub stolen_ns: Nanos,
@@ -42,4 +46,9 @@ pub struct Neighbour {
 impl Neighbours {
     /// How many processes are kept.
     pub const MOST: usize = 20;
+
+    /// The time in which they used it, for a run that took so long.
+    pub fn span(&self, wall: Nanos) -> Nanos {
+        self.span_ns.max(wall)
+    }
 }

@@ -76,11 +76,12 @@ struct Others {
 }
 
 impl Others {
-    /// Those that do not work for the command.
-    fn of(others: &Neighbours, workers: &BTreeSet<u32>, wall: f64) -> Others {
+    /// Those that do not work for the command, which took so long.
+    fn of(others: &Neighbours, workers: &BTreeSet<u32>, wall: Nanos) -> Others {
+        let span = (others.span(wall).0 as f64).max(1.0);
         let strangers = others.processes.iter().filter(|process| !workers.contains(&process.pid));
         let programs: Nanos = strangers.map(|process| process.cpu_ns).sum();
-        Others { programs: programs.0 as f64 / wall, virtual_machines: others.stolen_ns.0 as f64 / wall }
+        Others { programs: programs.0 as f64 / span, virtual_machines: others.stolen_ns.0 as f64 / span }
     }
 
     fn all(&self) -> f64 {
@@ -107,7 +108,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let cpus = host.cpus;
     let own = workers::cpu_time(case.trace).0 as f64 / case.wall();
     let pids = workers::pids(case.trace);
-    let others = case.trace.neighbours.as_ref().map(|others| Others::of(others, &pids, case.wall()));
+    let others = case.trace.neighbours.as_ref().map(|others| Others::of(others, &pids, case.trace.wall_ns));
     let takers = Takers::of(own, others.as_ref().map(Others::all), f64::from(host.usable_cpus()), f64::from(cpus));
     let by_others = others.map_or_else(String::new, |others| others.said());
     Some(
@@ -129,6 +130,8 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::neighbours::Neighbour;
+
     use super::*;
 
     #[test]
@@ -145,9 +148,17 @@ mod tests {
     fn what_was_stolen_is_no_other_programs() {
         let said = |stolen: u64| {
             let neighbours = Neighbours { stolen_ns: Nanos(stolen), ..Neighbours::default() };
-            Others::of(&neighbours, &BTreeSet::new(), 1e9).said()
+            Others::of(&neighbours, &BTreeSet::new(), Nanos(1_000_000_000)).said()
         };
         assert_eq!(said(20_000_000), ", other programs 0.0");
         assert_eq!(said(500_000_000), ", other programs 0.0, other virtual machines 0.5");
+    }
+
+    #[test]
+    fn what_others_used_while_they_were_looked_at_is_not_taken_for_more_cpus() {
+        let all = [Neighbour { pid: 7, cpu_ns: Nanos(300_000_000), ..Neighbour::default() }];
+        let neighbours = Neighbours { span_ns: Nanos(150_000_000), processes: all.to_vec(), ..Neighbours::default() };
+        // A run of 120 ms on two CPUs.
+        assert_eq!(Others::of(&neighbours, &BTreeSet::new(), Nanos(120_000_000)).said(), ", other programs 2.0");
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::time::Instant;
 
 use inodyne_model::Nanos;
 use inodyne_model::neighbours::{Neighbour, Neighbours, is_own};
@@ -17,8 +18,10 @@ const TICK: Nanos = Nanos(10_000_000);
 /// Less I/O than this is not worth keeping.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// The machine at one instant.
+/// The machine, looked at in the time that it takes to read about all processes.
 pub(super) struct Look {
+    began: Instant,
+    ended: Instant,
     stolen: u64,
     /// By pid and the instant at which they were started: pids are reused.
     processes: HashMap<(u32, u64), Process>,
@@ -35,12 +38,12 @@ struct Process {
 impl Look {
     /// As it is now.
     pub(super) fn now() -> Look {
+        let began = Instant::now();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        Look {
-            stolen: fs::read_to_string("/proc/stat").ok().and_then(|text| stolen(&text)).unwrap_or(0),
-            processes: pids.filter_map(process).collect(),
-        }
+        let stolen = fs::read_to_string("/proc/stat").ok().and_then(|text| stolen(&text)).unwrap_or(0);
+        let processes = pids.filter_map(process).collect();
+        Look { began, ended: Instant::now(), stolen, processes }
     }
 
     /// What was used since then.
@@ -56,7 +59,11 @@ impl Look {
         processes.retain(|process| process.cpu_ns > Nanos::ZERO || bytes(process) >= LEAST_BYTES);
         processes.sort_by_key(|process| (std::cmp::Reverse((process.cpu_ns, bytes(process))), process.pid));
         processes.truncate(Neighbours::MOST);
-        Neighbours { stolen_ns: ticks(self.stolen.saturating_sub(before.stolen)), processes }
+        Neighbours {
+            span_ns: self.ended.saturating_duration_since(before.began).into(),
+            stolen_ns: ticks(self.stolen.saturating_sub(before.stolen)),
+            processes,
+        }
     }
 }
 
@@ -130,6 +137,8 @@ fn parsed(stat: &str) -> Option<(String, u32, u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn line(comm: &str, flags: u64, ticks: [u64; 4], started: u64) -> String {
@@ -151,12 +160,25 @@ mod tests {
         assert_eq!(parsed("77 (sh) S 1"), None);
     }
 
+    fn nothing() -> Look {
+        let now = Instant::now();
+        Look { began: now, ended: now, stolen: 0, processes: HashMap::new() }
+    }
+
+    #[test]
+    fn the_time_between_includes_that_of_looking() {
+        let before = nothing();
+        let [began, ended] = [70, 100].map(|ms| before.began + Duration::from_millis(ms));
+        let earlier = Look { ended: before.began + Duration::from_millis(20), ..before };
+        assert_eq!(Look { began, ended, ..nothing() }.since(&earlier).span_ns, Nanos(100_000_000));
+    }
+
     #[test]
     fn only_what_lies_between_is_told_and_the_busiest_first() {
         let of = |ticks, read_bytes| Process { comm: "cc1".to_owned(), parent: 0, ticks, read_bytes, write_bytes: 0 };
         let look = |stolen, all: &[(u32, u64, Process)]| {
             let processes = all.iter().map(|(pid, started, p)| ((*pid, *started), of(p.ticks, p.read_bytes))).collect();
-            Look { stolen, processes }
+            Look { stolen, processes, ..nothing() }
         };
         let before = look(5, &[(1, 1, of(100, 0)), (2, 1, of(7, 0)), (3, 1, of(9, 9)), (4, 1, of(0, 0))]);
         // 2 does nothing, 3 is another process by now, 5 is new.
@@ -176,8 +198,8 @@ mod tests {
     fn what_children_had_used_before_is_not_taken_for_what_they_do() {
         let of = |parent, ticks| Process { comm: "cc1".to_owned(), parent, ticks, read_bytes: 0, write_bytes: 0 };
         let look = |all: Vec<(u32, Process)>| Look {
-            stolen: 0,
             processes: all.into_iter().map(|(pid, process)| ((pid, 1), process)).collect(),
+            ..nothing()
         };
         let before = look(vec![(1, of(0, 10)), (2, of(1, 40)), (3, of(2, 500)), (4, of(1, 7))]);
         // Its own 2, 5 more of each of those below, and 8 of the child that came and went.

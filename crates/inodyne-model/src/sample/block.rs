@@ -121,7 +121,7 @@ pub fn add_block_io(trace: &mut Trace) {
     });
     let stranger =
         Neighbour { pid: 77, comm: "stranger".to_owned(), cpu_ns: ms(10.0), read_bytes: 160 << 10, write_bytes: 0 };
-    trace.neighbours = Some(Neighbours { stolen_ns: Nanos::ZERO, processes: vec![stranger] });
+    trace.neighbours = Some(Neighbours { processes: vec![stranger], ..Neighbours::default() });
     trace.journals = vec![journal()];
 }
 
