@@ -37,6 +37,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let inodes = of(&["destroy_inode", "xfs_inodegc_queue", "xfs_fs_destroy_inode"]);
     let limited = of(&["blk_throtl_bio", "__blk_throtl_bio", "ioc_rqos_throttle", "blkcg_iolatency_throttle"]);
     let is_for_inodes = inodes > time.ns / 2.0;
+    let is_for_a_limit = limited > time.ns / 2.0;
     // A single thread that removes files cannot do anything about it.
     if is_for_inodes && parallel(case.trace, &time.threads) < SEVERAL {
         return None;
@@ -64,16 +65,22 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             share,
             evidence,
             predicted: estimate::without(case, case.on_path(&time) * (1.0 - STAYS), UNCERTAIN),
-            cure: match is_for_inodes {
-                true => advice(&["remove files in fewer threads at once: XFS frees inodes in the background, and holds back whoever is faster"]),
-                false => vec![
+            cure: if is_for_inodes {
+                advice(&["remove files in fewer threads at once: XFS frees inodes in the background, and holds back whoever is faster"])
+            } else if is_for_a_limit {
+                advice(&[
+                    "raise the limit of the cgroup that it runs in, or run it in another one: io.max, io.latency, io.weight and io.cost.qos",
+                    "or issue fewer requests: what is in the page cache is not limited",
+                ])
+            } else {
+                vec![
                     Remedy::new(
                         "make the queue longer: /sys/block/DEVICE/queue/nr_requests; turn writeback throttling off: wbt_lat_usec = 0",
                         without_settings(case, LIMITS),
                     ),
                     Remedy::advice("issue fewer requests at once: with more in flight than the device serves in parallel, each only waits longer"),
                     Remedy::advice("a higher limit, where a cgroup sets it: io.max"),
-                ],
+                ]
             },
             avoidable_calls: None,
             bound: false,

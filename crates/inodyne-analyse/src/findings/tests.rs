@@ -880,12 +880,12 @@ fn cures_say_what_a_program_can_do_and_which_evidence_they_answer() {
 
 #[test]
 fn a_setting_of_the_place_is_taken_back_where_it_is_what_limits() {
-    let throttled = |file: &str| {
+    const TAGS: &str = "__schedule schedule io_schedule blk_mq_get_tag __blk_mq_alloc_requests";
+    let throttled = |file: &str, stack: &str| {
         let mut recording = syncing(false);
         recording.places[0].settings.insert(file.to_owned(), "4".to_owned());
         let trace = &mut recording.traces[0];
-        trace.observed.stacks =
-            vec![sample::stack(0xa1, "__schedule schedule io_schedule blk_mq_get_tag __blk_mq_alloc_requests")];
+        trace.observed.stacks = vec![sample::stack(0xa1, stack)];
         trace.by_comm[0].syscalls[0].name = "write".to_owned();
         trace.observed.waits[0].syscall = Some("write".to_owned());
         crate::explain(&mut recording);
@@ -893,8 +893,11 @@ fn a_setting_of_the_place_is_taken_back_where_it_is_what_limits() {
     };
     let names = vec!["nr_requests".to_owned()];
     let taken_back = Change::Place(PlaceChange::WithoutSettings(names));
-    assert_eq!(throttled("/sys/block/loop3/queue/nr_requests"), taken_back);
-    assert_eq!(throttled("/proc/sys/vm/swappiness"), Change::advice());
+    assert_eq!(throttled("/sys/block/loop3/queue/nr_requests", TAGS), taken_back);
+    assert_eq!(throttled("/proc/sys/vm/swappiness", TAGS), Change::advice());
+    // A longer queue does not help where a cgroup's limit is what is waited for.
+    const LIMIT: &str = "__schedule schedule io_schedule ioc_rqos_throttle __rq_qos_throttle blk_mq_submit_bio";
+    assert_eq!(throttled("/sys/block/loop3/queue/nr_requests", LIMIT), Change::advice());
 }
 
 #[test]

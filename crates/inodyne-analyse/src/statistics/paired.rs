@@ -3,7 +3,9 @@
 //! Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1 (1945). Chosen over a permutation test
 //! of the mean because ranks keep one slow run from deciding, and over the sign test because it finds small shifts
 //! with fewer pairs. If there is no difference, each pair's sign is a coin toss whatever the distribution of the
-//! noise, since the order inside a block is random: that is all the exact test needs, and it holds with ties too.
+//! noise, since the order inside a block is random: that is all the exact test needs, and it holds with ties too. The coin is tossed
+//! for every second block (the next has the order backwards): where noise carries over from a block to the next, 6% of samples without a
+//! difference are below 0.05, not 5%. A verdict asks for an interval without 1 as well.
 //!
 //! What is ranked is the logarithms of the ratios, as noise of times is multiplicative; differences where a value is zero.
 //! Pairs without any difference are left out (Wilcoxon's own treatment).

@@ -83,7 +83,9 @@ fn cost(trace: &Trace) -> String {
     let cost = percent(overhead.ratio - 1.0);
     match overhead.estimated {
         _ if overhead.ratio <= 0.0 || !overhead.ratio.is_finite() => "Tracing overhead unknown".to_owned(),
-        true if overhead.at_least => format!("Tracing overhead at least {} (estimated)", cost.trim_start_matches('<')),
+        // No more is known of less than the smallest share that is told.
+        true if overhead.at_least && cost.starts_with('<') => "Tracing overhead at least 0% (estimated)".to_owned(),
+        true if overhead.at_least => format!("Tracing overhead at least {cost} (estimated)"),
         true if cost.starts_with('<') => format!("Tracing overhead less than {} (estimated)", &cost[1..]),
         true => format!("Tracing overhead about {cost} (estimated)"),
         false if overhead.ratio < 1.0 => "Tracing overhead below the noise of the runs".to_owned(),
