@@ -113,9 +113,8 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let cpus = f64::from(recording.host.cpus);
     let own = workers::cpu_time(trace).0 as f64 / wall;
     let others = busy_programs(trace);
-    // The looks at them lie further apart than the run was long.
-    let span = trace.neighbours.as_ref().map_or(trace.wall_ns, |others| others.span(trace.wall_ns)).0 as f64;
-    let had = others.iter().map(|(_, ns)| *ns).sum::<Nanos>().0 as f64 / span.max(1.0);
+    let on_average = |ns| trace.neighbours.as_ref().map_or(0.0, |others| others.cpus(ns, trace.wall_ns));
+    let had = on_average(others.iter().map(|(_, ns)| *ns).sum());
     let is_others = had > cpus * OTHERS_CPUS;
     let enough = if is_others { NO_CPU_FOR_OTHERS } else { NO_CPU };
     if share <= enough || own >= f64::from(recording.host.usable_cpus()) * OWN_CPUS {
@@ -124,7 +123,7 @@ fn busy(recording: &Recording, trace: &Trace) -> Option<String> {
     let waited = format!("waited for a CPU {} of the time", percent(share));
     Some(if is_others {
         let (most, ns) = others.first()?;
-        let (who, used) = if others.len() > 1 { (" and others", had) } else { ("", ns.0 as f64 / span.max(1.0)) };
+        let (who, used) = if others.len() > 1 { (" and others", had) } else { ("", on_average(*ns)) };
         format!(
             "the machine was busy: the command {waited}, and used {own:.1} of {cpus:.0} CPUs; {most}{who} used {used:.1}"
         )
@@ -154,8 +153,7 @@ fn busy_programs(trace: &Trace) -> Vec<(&str, Nanos)> {
 
 fn stolen(recording: &Recording, trace: &Trace) -> Option<String> {
     let others = trace.neighbours.as_ref()?;
-    let all = others.span(trace.wall_ns).0 as f64 * f64::from(recording.host.cpus.max(1));
-    let share = others.stolen_ns.0 as f64 / all.max(1.0);
+    let share = others.cpus(others.stolen_ns, trace.wall_ns) / f64::from(recording.host.cpus.max(1));
     (share > STOLEN).then(|| format!("the hypervisor kept {} of the CPUs' time for others", percent(share)))
 }
 

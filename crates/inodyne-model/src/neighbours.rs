@@ -47,8 +47,8 @@ impl Neighbours {
     /// How many processes are kept.
     pub const MOST: usize = 20;
 
-    /// The time in which they used it, for a run that took so long.
-    pub fn span(&self, wall: Nanos) -> Nanos {
-        self.span_ns.max(wall)
+    /// How many CPUs they had on average if they used this much CPU time, for a run that took `wall`.
+    pub fn cpus(&self, used: Nanos, wall: Nanos) -> f64 {
+        used.share_of(self.span_ns.max(wall))
     }
 }

@@ -39,11 +39,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         evidence
             .push(format!("{came:.1} GB came from there: more than the {holds:.1} GB of memory that the machine has"));
     }
-    let mut cure = vec![
-        Remedy::new(
-            "load the contents into memory beforehand: cat FILES >/dev/null, vmtouch, or a read that does not block (posix_fadvise WILLNEED)",
-            Change::Cache(CacheChange::Contents),
-        ),
+    let beforehand = Remedy::new(
+        "load the contents into memory beforehand: cat FILES >/dev/null, vmtouch, or a read that does not block (posix_fadvise WILLNEED)",
+        Change::Cache(CacheChange::Contents),
+    );
+    let others = [
         Remedy::advice("read less: compress, or read only what is needed").answering(1),
         Remedy::new(
             "read ahead further, where the device answers slowly: blockdev --setra, /sys/block/DEVICE/queue/read_ahead_kb",
@@ -52,10 +52,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         .answering(1),
     ];
     let predicted = match too_much {
-        Some(_) => {
-            cure.remove(0);
-            estimate::at_best_of(case, share)
-        }
+        Some(_) => estimate::at_best_of(case, share),
         None => estimate::without(case, case.on_path(&time), UNCERTAIN),
     };
     Some(
@@ -64,7 +61,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             share,
             evidence,
             predicted,
-            cure,
+            cure: too_much.is_none().then_some(beforehand).into_iter().chain(others).collect(),
             avoidable_calls: None,
             // Of a window nothing is predicted, nor what could be had at best.
             bound: too_much.is_some() && case.trace.observed.window.begin == Begin::Launched,

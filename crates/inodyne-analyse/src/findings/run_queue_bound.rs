@@ -78,10 +78,9 @@ struct Others {
 impl Others {
     /// Those that do not work for the command, which took so long.
     fn of(others: &Neighbours, workers: &BTreeSet<u32>, wall: Nanos) -> Others {
-        let span = (others.span(wall).0 as f64).max(1.0);
         let strangers = others.processes.iter().filter(|process| !workers.contains(&process.pid));
         let programs: Nanos = strangers.map(|process| process.cpu_ns).sum();
-        Others { programs: programs.0 as f64 / span, virtual_machines: others.stolen_ns.0 as f64 / span }
+        Others { programs: others.cpus(programs, wall), virtual_machines: others.cpus(others.stolen_ns, wall) }
     }
 
     fn all(&self) -> f64 {

@@ -214,12 +214,17 @@ fn one_thread_is_its_own_path() {
     assert_eq!(words(&ledger), ["fsync journal 4", "fsync kernel 5", "ready 2", "user 3"]);
 }
 
+/// Of a parent that waits for its child, with this stack.
+fn with_a_child(stack: u32) -> Ledger {
+    Drawing::new()
+        .thread(1, 0, 2, "uukkbbbbbbbbbbrkku", &[(2, stack)])
+        .thread(2, 1, 1, "...ruukbbbkkkkk...", &[(0, 1)])
+        .ledger()
+}
+
 #[test]
 fn waiting_for_a_child_is_what_the_child_did() {
-    let ledger = Drawing::new()
-        .thread(1, 0, 2, "uukkbbbbbbbbbbrkku", &[(2, 2)])
-        .thread(2, 1, 1, "...ruukbbbkkkkk...", &[(0, 1)])
-        .ledger();
+    let ledger = with_a_child(2);
     // Until the fork the parent (3), from then on the child, which the parent's wait did not begin any sooner.
     let rows = ["fsync journal 3", "fsync kernel 5", "ready 2", "user 5", "wait4 kernel 3"];
     assert_eq!(words(&ledger), rows);
@@ -230,10 +235,7 @@ fn a_wait_whose_stack_could_not_be_taken_is_still_a_wait() {
     let ledger = Drawing::new().thread(1, 0, 1, "uukkkbbbbrrkku", &[(0, 0)]).ledger();
     assert_eq!(words(&ledger), ["fsync kernel 5", "fsync other 4", "ready 2", "user 3"]);
     // Who ended it is known.
-    let ledger = Drawing::new()
-        .thread(1, 0, 2, "uukkbbbbbbbbbbrkku", &[(2, 0)])
-        .thread(2, 1, 1, "...ruukbbbkkkkk...", &[(0, 1)])
-        .ledger();
+    let ledger = with_a_child(0);
     let rows = ["fsync journal 3", "fsync kernel 5", "ready 2", "user 5", "wait4 kernel 3"];
     assert_eq!(words(&ledger), rows);
 }
