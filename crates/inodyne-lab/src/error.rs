@@ -155,6 +155,9 @@ pub enum LabError {
     /// The place lives in memory.
     #[error("{0} is in memory, where nothing is ever durable: leave --durable out, or choose a place on a device")]
     NeverDurable(String),
+    /// The place ignores syncs.
+    #[error("{0} is on a volatile overlay, which ignores syncs: leave --durable out, or choose another place")]
+    IgnoresSyncs(String),
     /// Data does not fit.
     #[error("place {label} (size {size}) is too small for its data ({data}): give it more with size=")]
     TooSmallForData {
@@ -243,6 +246,7 @@ impl LabError {
                 | Self::TooSmallForKind { .. }
                 | Self::NeverCold(_)
                 | Self::NeverDurable(_)
+                | Self::IgnoresSyncs(_)
                 | Self::TooSmallForData { .. }
                 | Self::TooMuchToPack { .. }
                 | Self::NotFilled(_)

@@ -26,14 +26,34 @@ impl MountedPlace {
     /// What flushes the place's file system; for an overlay, that of its upper layer.
     ///
     /// # Errors
-    /// The place is in memory, where nothing is ever durable; or its root cannot be opened.
+    /// What is written there stays in memory, where nothing is ever durable; it ignores syncs, and what is below it is not known; or its
+    /// root cannot be opened.
     pub fn flusher(&self) -> Result<Flusher, LabError> {
-        if self.is_in_memory() {
+        let written = self.written();
+        if written.is_in_memory() {
             return Err(LabError::NeverDurable(self.record().label));
         }
-        let path = self.path().to_owned();
+        let flushed = if self.ignores_syncs() { written } else { self };
+        if flushed.ignores_syncs() {
+            return Err(LabError::IgnoresSyncs(self.record().label));
+        }
+        let path = flushed.path().to_owned();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(&path, flags, Mode::empty()).map_err(|errno| LabError::io("open", &path, errno))?;
         Ok(Flusher { root, path })
+    }
+
+    /// Where what is written to it goes: for an overlay, where its upper layer is.
+    fn written(&self) -> &Self {
+        let above = self.below().last().copied();
+        above.map_or(self, Self::written)
+    }
+
+    /// Whether it is, or shows, an overlay that says at once that it has flushed everything, and flushes nothing (`ovl_sync_fs` in
+    /// fs/overlayfs/super.c).
+    fn ignores_syncs(&self) -> bool {
+        let record = self.record();
+        let is_volatile = |option: &str| matches!(option, "volatile" | "fsync=volatile");
+        record.fs == "overlay" && record.mount_options.split(',').any(is_volatile)
     }
 }

@@ -89,7 +89,8 @@ impl MountedPlace {
         is_in_memory(&self.record.fs) || is_all_above_memory
     }
 
-    fn below(&self) -> Vec<&MountedPlace> {
+    /// What it stands on; of an overlay, what it writes to comes last.
+    pub(crate) fn below(&self) -> Vec<&MountedPlace> {
         self.made.as_ref().map_or_else(Vec::new, |made| made.below())
     }
 

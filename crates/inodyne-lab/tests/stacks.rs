@@ -10,7 +10,7 @@ use std::{
 };
 
 use common::{SOMEBODY, alone, lab, make, nothing_remains, refused};
-use inodyne_lab::{DataSpec, MountedPlace, Note, make_cold};
+use inodyne_lab::{DataSpec, LabError, MountedPlace, Note, make_cold};
 
 /// Names, kinds, modes, times (in seconds: squashfs knows no finer), owners and contents of everything below.
 fn listing(path: &Path) -> String {
@@ -241,4 +241,26 @@ fn a_volatile_overlay_is_filled_and_made_cold_like_any_other() {
     fs::write(place.path().join("a/f1"), "changed").expect("written");
     make_cold(&mut place).expect("made cold");
     assert_ne!(listing(place.path()), before, "what was written is still there");
+}
+
+/// A volatile overlay itself would say at once that everything is flushed.
+#[test]
+fn what_is_written_to_an_overlay_is_flushed_where_it_goes() {
+    const BYTES: u64 = 8 << 20;
+    let (lab, _scratch) = lab();
+    for text in [
+        "overlay:lower=[ext4:size=64M],mount=volatile",
+        "bind:[overlay:lower=[ext4:size=64M],mount=volatile]",
+        "overlay:lower=tmpfs,upper=ext4:size=64M",
+    ] {
+        let place = make(&lab, text);
+        let flusher = place.flusher().expect("it is on a device");
+        let before = place.device_stats().expect("a device");
+        fs::write(place.path().join("file"), vec![7; BYTES as usize]).expect("written");
+        flusher.flush().expect("flushed");
+        let written = place.device_stats().expect("a device").since(before).write_bytes;
+        assert!(written >= BYTES, "{text}: {written} bytes");
+    }
+    let place = make(&lab, "overlay:lower=[ext4:size=64M],upper=tmpfs");
+    assert!(matches!(place.flusher(), Err(LabError::NeverDurable(_))));
 }
