@@ -10,7 +10,7 @@ use std::{
 };
 
 use common::{SOMEBODY, lab, make, mounts_outside, nothing_remains, refused, spec};
-use inodyne_lab::{Lab, LabError, Note, Owner};
+use inodyne_lab::{Lab, LabError, Note, Owner, Tunable};
 
 #[test]
 fn every_kind_is_made_used_and_gone() {
@@ -96,6 +96,26 @@ fn mount_and_mkfs_options_arrive() {
     assert!(dump.contains("Inode size:	          128") && dump.contains("RAID stride:              4"), "{dump}");
     let place = make(&lab, "ext4:size=16M,mount=ro");
     assert!(fs::write(place.path().join("x"), "").is_err());
+}
+
+#[test]
+fn what_is_tried_for_a_size_can_be_made_in_it() {
+    let (lab, _scratch) = lab();
+    for (kind, settings, sizes) in [
+        ("xfs", &["log-size", "agcount"][..], &["300M", "512M", "1G", "2G", "2560M"][..]),
+        ("ext4", &["journal-size"][..], &["256M", "1G"][..]),
+    ] {
+        for size in sizes {
+            let place = spec(&format!("{kind}:size={size}"));
+            for setting in settings {
+                let setting = Tunable::named(setting).expect("it is known");
+                for value in setting.values_for(&place) {
+                    let changed = setting.apply(&place, value.text).expect("it fits");
+                    drop(lab.make(&changed, SOMEBODY).unwrap_or_else(|error| panic!("{changed}: {error}")));
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -9,5 +9,7 @@ pub(super) const TUNABLE: Tunable = Tunable {
     matters: "many processes that create and delete side by side; few groups keep files closer together",
     kinds: &[Kind::Xfs],
     means: Means::Mkfs { option: "-d", parameter: "agcount" },
-    values: &[Value::safe("1"), Value::safe("16").needing(1024)],
+    // Newer versions of mkfs.xfs refuse to make a single one, in which the superblock has no copy, and logs of less than 64 MiB, which lie
+    // in one of them.
+    values: &[Value::safe("2"), Value::safe("16").needing(1280)],
 };

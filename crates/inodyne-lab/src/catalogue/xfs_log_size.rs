@@ -9,5 +9,6 @@ pub(super) const TUNABLE: Tunable = Tunable {
     matters: "many changes of names and attributes: a full log makes everybody wait until older ones are written back",
     kinds: &[Kind::Xfs],
     means: Means::Mkfs { option: "-l", parameter: "size" },
-    values: &[Value::safe("128m").needing(512), Value::safe("512m").needing(2048)],
+    // It lies in one allocation group, of which there are four.
+    values: &[Value::safe("128m").needing(640), Value::safe("512m").needing(2560)],
 };
