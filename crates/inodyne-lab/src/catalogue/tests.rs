@@ -64,6 +64,8 @@ fn only_what_fits_and_changes_something_is_tried() {
         !ext4.contains(&"-O filetype".to_owned())
             && tried("ext4:mkfs=-O ^filetype").contains(&"-O filetype".to_owned())
     );
+    let [xfs, btrfs] = ["xfs", "btrfs"].map(|at| tried(at).contains(&"read_ahead_kb=1024".to_owned()));
+    assert!(xfs && !btrfs);
     assert_eq!(tried("tmpfs").len(), 6);
     assert_eq!(tried("/srv"), [""; 0]);
 }
