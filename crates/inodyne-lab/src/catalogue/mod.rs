@@ -70,6 +70,10 @@ pub static CATALOGUE: [&Tunable; 29] = [
     &cache_pressure::TUNABLE,
 ];
 
+/// Mount options that are heeded only when a file system is mounted first, as the root file system is before /etc/fstab can be read. When
+/// mounted again, ext4 refuses another one and so stays read-only (fs/ext4/super.c: "Cannot change data mode on remount"); XFS ignores it.
+const ONLY_FIRST: [&str; 3] = ["data", "logbsize", "allocsize"];
+
 /// A setting that may make something faster.
 #[derive(Debug)]
 pub struct Tunable {
@@ -190,6 +194,9 @@ impl Tunable {
                     "start the server with -o {written} (sshfs and all that use libfuse's high-level interface take it)"
                 )
             }
+            Means::Mount(name) if ONLY_FIRST.contains(&name) => format!(
+                "/etc/fstab: add {written} to the mount options; for / itself, instead, rootflags={written} on the kernel's command line"
+            ),
             Means::Mount(_) | Means::MountWord => format!("/etc/fstab: add {written} to the mount options"),
             Means::Mkfs { .. } | Means::MkfsValue(_) | Means::MkfsFeature => {
                 let kind = place.kinds().into_iter().find(|kind| self.kinds.contains(kind));

@@ -75,6 +75,11 @@ fn what_to_write_where_follows_from_how_it_is_set() {
     let permanent = |name: &str, value: &str, at: &str| Tunable::named(name).unwrap().permanent(&place(at), value);
     assert_eq!(permanent("journal-size", "64", "overlay:lower=ext3"), "make it anew: mkfs.ext3 -J size=64");
     assert_eq!(permanent("atime", "noatime", "xfs"), "/etc/fstab: add noatime to the mount options");
+    for (name, value, at) in [("data", "journal", "ext4"), ("logbsize", "256k", "xfs"), ("allocsize", "64m", "xfs")] {
+        let (told, written) = (permanent(name, value, at), format!("{name}={value}"));
+        assert!(told.starts_with(&format!("/etc/fstab: add {written} to the mount options; for / itself")), "{told}");
+        assert!(told.contains(&format!(" rootflags={written} ")), "{told}");
+    }
     assert!(permanent("kernel_cache", "kernel_cache", "fuse:xfs").starts_with("start the server with -o kernel_cache"));
     assert_eq!(permanent("dirty_bytes", "1", "xfs"), "/etc/sysctl.d/60-inodyne.conf: vm.dirty_bytes = 1");
     assert!(permanent("scheduler", "none", "xfs").ends_with("ATTR{queue/scheduler}=\"none\""));
