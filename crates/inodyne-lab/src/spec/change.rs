@@ -115,15 +115,20 @@ impl PlaceSpec {
     /// Mounted with one more option, or with another value for it; or with several, separated by commas.
     ///
     /// # Errors
-    /// It is an existing directory.
+    /// It is an existing directory, or could not be described with such an option either.
     pub fn with_mount(&self, options: &str) -> Result<Self, ChangeError> {
         let name = |option: &str| option.split_once('=').map_or(option, |(name, _)| name).to_owned();
-        self.with(|made| {
+        let changed = self.with(|made| {
             let before = made.mount_options().split(',').filter(|other| !other.is_empty());
             let others = before.filter(|other| options.split(',').all(|option| name(other) != name(option)));
             let mount = others.chain([options]).collect::<Vec<_>>().join(",");
             MadePlace { mount: Some(mount), ..made.clone() }
-        })
+        })?;
+        if let Where::Made(made) = &changed.place {
+            let refused = |problem: String| self.refuse(format!("cannot be mounted with {options}: {problem}"));
+            made.check().map_err(refused)?;
+        }
+        Ok(changed)
     }
 
     /// With a setting of its own, or with another value for it. `LOOP` in the file stands for the place's device.
@@ -336,6 +341,14 @@ mod tests {
         assert_eq!(after("btrfs", commit()).as_deref(), Ok("btrfs:mount=commit=120"));
         assert_eq!(after("btrfs:mount=commit=5,noatime", commit()).as_deref(), Ok("btrfs:mount=noatime,commit=120"));
         assert_eq!(after("/srv", commit()).unwrap_err(), "/srv was there before and is not changed");
+        for (before, option) in [
+            ("overlay", "metacopy=on,upperdir=/home/me"),
+            ("overlay:lower=xfs", "metacopy=on, workdir=/home/me"),
+            ("fuse", "entry_timeout=x"),
+        ] {
+            let refused = after(before, PlaceChange::Mount(option.to_owned())).unwrap_err();
+            assert!(refused.starts_with(&format!("{before} cannot be mounted with {option}: ")), "{refused}");
+        }
     }
 
     #[test]

@@ -309,7 +309,7 @@ impl MadePlace {
     }
 
     /// What only shows when all options are there.
-    fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), String> {
         if let Some(upper) = &self.upper {
             let is_fit = matches!(&upper.place, Where::Made(made) if made.kind.is_writable());
             if !is_fit {
