@@ -55,6 +55,15 @@ const ATTRIBUTES: [(&str, MountAttrFlags); 17] = [
     ("noauto", MountAttrFlags::empty()),
 ];
 
+/// How access times are kept: of these the kernel takes only one at a time, which is the last one.
+const ATIMES: [&str; 4] = ["noatime", "strictatime", "relatime", "atime"];
+
+/// These attributes and that of one more option.
+fn with_option(before: MountAttrFlags, option: &str, attribute: MountAttrFlags) -> MountAttrFlags {
+    let others = if ATIMES.contains(&option) { MountAttrFlags::MOUNT_ATTR__ATIME } else { MountAttrFlags::empty() };
+    before.difference(others).union(attribute)
+}
+
 impl Mount {
     /// Mounts `source` as `fs` on `target`, with options as `mount -o` takes them.
     pub fn new(fs: &str, source: &str, options: &str, target: &Path) -> Result<Self, LabError> {
@@ -84,7 +93,7 @@ impl Mount {
                     "'{option}' belongs to the file system; a bind mount takes ro, noatime, nosuid and their like"
                 ))
             })?;
-            attributes |= *attribute;
+            attributes = with_option(attributes, option, *attribute);
         }
         set_attributes(&tree, attributes).map_err(|errno| refused(errno.to_string()))?;
         attach(&tree, target)
@@ -152,7 +161,7 @@ pub(crate) fn detached(ours: &[(&str, String)], fs: &str, source: &str, options:
     for option in split(options) {
         // Read-only is both: the file system must not write, and the mount must not let anybody write.
         if let Some((_, attribute)) = ATTRIBUTES.iter().find(|(name, _)| *name == option) {
-            attributes |= *attribute;
+            attributes = with_option(attributes, option, *attribute);
             if option != "ro" {
                 continue;
             }

@@ -99,6 +99,19 @@ fn mount_and_mkfs_options_arrive() {
 }
 
 #[test]
+fn of_options_about_access_times_the_last_one_counts() {
+    let (lab, _scratch) = lab();
+    for (options, is_noatime) in
+        [("strictatime,noatime", true), ("noatime,strictatime", false), ("noatime,nodev,relatime", false)]
+    {
+        for text in [format!("ext4:size=16M,mount={options}"), format!("bind:[ext4:size=16M],mount={options}")] {
+            let record = make(&lab, &text).record();
+            assert_eq!(record.mount_options.split(',').any(|option| option == "noatime"), is_noatime, "{record:?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_tried_for_a_size_can_be_made_in_it() {
     let (lab, _scratch) = lab();
     for (kind, settings, sizes) in [
