@@ -89,21 +89,45 @@ fn of_findings(wanted: &Wanted<'_>, base: &Base, findings: &[Finding]) -> Vec<Ca
         findings.iter().flat_map(|finding| finding.cures.iter().zip(&finding.cure).map(move |cure| (finding, cure)));
     let candidate = |(finding, (cure, text)): (&Finding, (&inodyne_model::cure::Cure, &String))| {
         let written = written(&cure.change)?;
+        let known = known(&cure.change);
         let risk = match &cure.change {
             Change::Place(PlaceChange::Over(_)) => Risk::Durability,
             Change::Place(PlaceChange::Mount(option)) => {
-                let (name, value) = split(option);
-                Tunable::named(name).map_or(Risk::None, |tunable| tunable.risk(value.unwrap_or(name)))
+                known.map_or(Risk::None, |tunable| tunable.risk(split(option).1.unwrap_or(option)))
             }
             _ => Risk::None,
         };
         let step = Step::Cure(cure.change.clone());
-        let set =
-            Set { name: finding.id.clone(), written, risk, finding: Some(finding.id.clone()), permanent: text.clone() };
+        // Of two values of a setting only one can be taken, wherever they come from.
+        let name = known.map_or(finding.id.as_str(), |tunable| tunable.name).to_owned();
+        let set = Set { name, written, risk, finding: Some(finding.id.clone()), permanent: text.clone() };
         Some(Candidate { set, alternative: base.with([&step]).ok()?, step })
     };
     let is_live = wanted.live.is_some();
     cures.filter(|_| !is_live).filter_map(candidate).collect()
+}
+
+/// The known setting to which a change gives another value.
+fn known(change: &Change) -> Option<&'static Tunable> {
+    let is_meant = |tunable: &&'static Tunable| match (change, tunable.means) {
+        (Change::Place(PlaceChange::Feature(name)), Means::MkfsFeature) => {
+            tunable.values.iter().any(|value| value.text == name)
+        }
+        (Change::Place(PlaceChange::Mkfs { option, parameter, .. }), Means::Mkfs { option: of, parameter: known }) => {
+            (option.as_str(), parameter.as_str()) == (of, known)
+        }
+        (Change::Place(PlaceChange::Mount(option)), Means::Mount(known)) => split(option).0 == known,
+        (Change::Place(PlaceChange::Mount(option)), Means::MountWord) => {
+            tunable.values.iter().any(|value| value.text == option)
+        }
+        (Change::Place(PlaceChange::WithoutSettings(names)), Means::Queue(known) | Means::Vm(known)) => {
+            names.iter().any(|name| name == known)
+        }
+        (Change::Setting { file, .. }, Means::Queue(known)) => *file == format!("/sys/block/LOOP/queue/{known}"),
+        (Change::Setting { file, .. }, Means::Vm(known)) => *file == format!("/proc/sys/vm/{known}"),
+        _ => false,
+    };
+    CATALOGUE.into_iter().find(is_meant)
 }
 
 /// A change of a place as a user would write it; none for other changes.
@@ -287,5 +311,35 @@ mod tests {
         let wanted = Wanted { settings: &settings, ..wanted };
         let all = super::all(&wanted, &base("ext4"), &[finding.clone()]).unwrap();
         assert_eq!((all.len(), all[0].set.finding.as_ref()), (1, Some(&finding.id)));
+    }
+
+    #[test]
+    fn a_value_that_a_finding_advises_is_one_of_its_setting() {
+        let mut recording = sample::find_recording();
+        inodyne_analyse::explain(&mut recording);
+        let mut finding = recording.findings[0].clone();
+        let [mount, overlay] = ["data=ordered", "volatile"].map(str::to_owned);
+        let [option, parameter, value] = ["-J", "size", "32"].map(str::to_owned);
+        let read_ahead = Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".into(), value: "64".into() };
+        finding.cures = [
+            read_ahead,
+            Change::Place(PlaceChange::Mkfs { option, parameter, value }),
+            Change::Place(PlaceChange::Mount(mount)),
+            Change::Place(PlaceChange::Over(overlay)),
+        ]
+        .map(|change| Cure { change, answers: 0 })
+        .into();
+        finding.cure = vec!["a".to_owned(); 4];
+        let wanted = Wanted { settings: &[], risky: true, live: None };
+        let all = all(&wanted, &base("ext4:mkfs=-J size=4,mount=data=journal"), &[finding.clone()]).unwrap();
+        let of_finding: Vec<_> = all.iter().filter(|one| one.set.finding.is_some()).map(|one| &one.set).collect();
+        let told: Vec<_> = of_finding.iter().map(|set| (set.name.as_str(), set.risk)).collect();
+        let expected = [
+            ("read_ahead_kb", Risk::None),
+            ("journal-size", Risk::None),
+            ("data", Risk::Durability),
+            (finding.id.as_str(), Risk::Durability),
+        ];
+        assert_eq!(told, expected);
     }
 }
