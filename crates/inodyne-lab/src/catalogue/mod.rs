@@ -107,7 +107,7 @@ pub enum Means {
     },
     /// An option of mkfs: `-I 128`.
     MkfsValue(&'static str),
-    /// The value is a feature for `-O`, left out where it begins with `^`.
+    /// The value is a feature for `-O` that is there by default, left out where it begins with `^`.
     MkfsFeature,
     /// A file of the device's queue: `/sys/block/LOOP/queue/…`.
     Queue(&'static str),
@@ -217,7 +217,7 @@ impl Means {
             Means::MountWord => place.with_mount(value),
             Means::Mkfs { option, parameter } => place.made_with(option, &format!("{parameter}={value}")),
             Means::MkfsValue(option) => place.made_with(option, value),
-            // What is not left out is there by default, or nobody knows whether it is.
+            // What is not left out is there by default.
             Means::MkfsFeature if !value.starts_with('^') => place.with_feature(value),
             Means::MkfsFeature => place.made_with("-O", value),
             Means::Queue(file) => place.with_setting(&format!("/sys/block/LOOP/queue/{file}"), value),

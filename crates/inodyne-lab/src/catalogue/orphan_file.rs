@@ -8,6 +8,7 @@ pub(super) const TUNABLE: Tunable = Tunable {
     what: "whether deleted files that are still in use are noted in a file of their own",
     matters: "many processes that delete or truncate side by side",
     kinds: &[Kind::Ext4],
-    means: Means::MkfsFeature,
+    // Where it is not left out it need not be there: distributions differ in what mke2fs does by default (/etc/mke2fs.conf).
+    means: Means::MkfsValue("-O"),
     values: &[Value::safe("orphan_file"), Value::safe("^orphan_file")],
 };

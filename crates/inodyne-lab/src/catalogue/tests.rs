@@ -23,6 +23,9 @@ fn a_setting_changes_the_file_system_that_it_is_for() {
         ("inode-size", "128", "ext4:mkfs=-I 512 -O ^filetype", "ext4:mkfs=-I 128 -O ^filetype"),
         ("dir-index", "^dir_index", "ext4:mkfs=-O ^filetype", "ext4:mkfs=-O ^filetype,^dir_index"),
         ("dir-index", "dir_index", "ext4:mkfs=-O ^dir_index", "ext4:mkfs=-O dir_index"),
+        ("orphan-file", "orphan_file", "ext4:size=1G", "ext4:size=1G,mkfs=-O orphan_file"),
+        ("orphan-file", "orphan_file", "ext4:mkfs=-O ^orphan_file", "ext4:mkfs=-O orphan_file"),
+        ("orphan-file", "^orphan_file", "ext4:mkfs=-O ^filetype", "ext4:mkfs=-O ^filetype,^orphan_file"),
         ("commit", "60", "slow=btrfs:mount=commit=5,noatime", "slow=btrfs:mount=noatime,commit=60"),
         ("atime", "noatime", "overlay:lower=xfs", "overlay:lower=[xfs:mount=noatime]"),
         ("metacopy", "on", "overlay:lower=xfs", "overlay:lower=xfs,mount=metacopy=on"),
@@ -60,6 +63,7 @@ fn only_what_fits_and_changes_something_is_tried() {
     let ext4 = tried("ext4:size=512M,mount=noatime");
     assert!(ext4.contains(&"-J size=64".to_owned()) && ext4.contains(&"inode_readahead_blks=4096".to_owned()));
     assert!(!ext4.iter().any(|one| ["-J size=256", "noatime", "-O dir_index", "compress=lzo"].contains(&one.as_str())));
+    assert!(["-O orphan_file", "-O ^orphan_file"].iter().all(|one| ext4.contains(&(*one).to_owned())));
     assert!(
         !ext4.contains(&"-O filetype".to_owned())
             && tried("ext4:mkfs=-O ^filetype").contains(&"-O filetype".to_owned())

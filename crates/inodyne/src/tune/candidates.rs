@@ -110,7 +110,7 @@ fn of_findings(wanted: &Wanted<'_>, base: &Base, findings: &[Finding]) -> Vec<Ca
 /// The known setting to which a change gives another value.
 fn known(change: &Change) -> Option<&'static Tunable> {
     let is_meant = |tunable: &&'static Tunable| match (change, tunable.means) {
-        (Change::Place(PlaceChange::Feature(name)), Means::MkfsFeature) => {
+        (Change::Place(PlaceChange::Feature(name)), Means::MkfsFeature | Means::MkfsValue("-O")) => {
             tunable.values.iter().any(|value| value.text == name)
         }
         (Change::Place(PlaceChange::Mkfs { option, parameter, .. }), Means::Mkfs { option: of, parameter: known }) => {
