@@ -80,7 +80,7 @@ pub(super) enum From {
 impl From {
     fn acknowledge(&self) {
         match self {
-            Self::Host(outbox, number) => outbox.send(&frame::whole(Kind::Acknowledge, &number.to_le_bytes())),
+            Self::Host(outbox, number) => outbox.send_ahead(&frame::whole(Kind::Acknowledge, &number.to_le_bytes())),
             Self::Here(applied) => drop(applied.send(())),
         }
     }

@@ -300,7 +300,7 @@ impl Channel {
                 Err(Lost::Silent) if is_asked => return "it does not answer",
                 Err(Lost::Silent) => {
                     is_asked = true;
-                    outbox.send(&frame::whole(Kind::Ping, &[]));
+                    outbox.send_ahead(&frame::whole(Kind::Ping, &[]));
                     continue;
                 }
                 Err(Lost::Ended | Lost::Denied) => return "the connection has ended",

@@ -2,7 +2,7 @@
 //! that is started for it sends it later. So a guest that reads slowly holds up nobody but itself; and one that does not read at
 //! all, or leaves too much unread, loses its connection. Whoever serves it waits for room before beginning the same guest's next request,
 //! so that answers do not pile up. A guest itself keeps whatever its programs have asked for: they wait for it, so they cannot ask for more,
-//! and what is said without waiting (FORGET) is small.
+//! and what is said without waiting (FORGET) is small. What others wait for, such as an acknowledgement, goes ahead of that.
 
 use std::{
     collections::VecDeque,
@@ -72,6 +72,16 @@ impl Outbox {
 
     /// Sends a whole frame, now or soon; nothing after the end of the connection. It is copied only where it must be kept.
     pub fn send(&self, frame: &[u8]) {
+        self.send_at(usize::MAX, frame);
+    }
+
+    /// The same, ahead of all that is kept, except for a frame that may have been begun.
+    pub fn send_ahead(&self, frame: &[u8]) {
+        self.send_at(1, frame);
+    }
+
+    /// Sends a frame; if it must be kept, it takes that place, or the last one.
+    fn send_at(&self, place: usize, frame: &[u8]) {
         let mut kept = self.kept();
         if kept.is_closed {
             return;
@@ -89,7 +99,8 @@ impl Outbox {
             return self.end(&mut kept);
         }
         let is_first = kept.frames.is_empty();
-        kept.frames.push_back(frame.into());
+        let place = place.min(kept.frames.len());
+        kept.frames.insert(place, frame.into());
         if is_first {
             kept.sent = sent;
             let Some(outbox) = self.own.upgrade() else { return };
@@ -193,6 +204,29 @@ mod tests {
             assert_eq!(inbox.next(&mut payload), Ok(Kind::Reply));
             assert_eq!(payload[..4], number.to_le_bytes());
         }
+    }
+
+    /// A guest that writes a lot over a slow line would otherwise acknowledge too late, and lose its connection.
+    #[test]
+    fn what_others_wait_for_does_not_wait_behind_what_is_kept() {
+        const COUNT: u8 = 8;
+        let (ours, theirs) = pair();
+        let outbox = Outbox::new(ours);
+        // The socket does not take all of them.
+        (0..COUNT).for_each(|number| outbox.send(&frame::whole(Kind::Request, &vec![number; 1 << 20])));
+        outbox.send_ahead(&frame::whole(Kind::Acknowledge, &[0; 8]));
+        let mut inbox = Inbox::new(theirs);
+        inbox.trust();
+        let mut payload = Vec::new();
+        let kinds: Vec<_> = (0..=COUNT).map(|_| inbox.next(&mut payload).map(|kind| (kind, payload[0]))).collect();
+        let at = kinds.iter().position(|next| *next == Ok((Kind::Acknowledge, 0)));
+        assert!(at.is_some_and(|at| (1..usize::from(COUNT)).contains(&at)), "{at:?}");
+        // The others stay in order.
+        let requests = kinds.into_iter().filter(|next| matches!(next, Ok((Kind::Request, _))));
+        assert!(requests.eq((0..COUNT).map(|number| Ok::<_, Lost>((Kind::Request, number)))));
+        // Where nothing is kept it goes at once.
+        outbox.send_ahead(&frame::whole(Kind::Acknowledge, &[0; 8]));
+        assert_eq!(inbox.next(&mut payload), Ok(Kind::Acknowledge));
     }
 
     #[test]
