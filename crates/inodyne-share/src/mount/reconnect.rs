@@ -34,7 +34,7 @@ use crate::{
         frame::{self, Kind},
         resume::{Kept, decode_missing},
     },
-    transport::{Inbox, Outbox, TIMEOUT},
+    transport::{Inbox, Lost, Outbox, TIMEOUT},
 };
 
 /// Between two attempts.
@@ -217,11 +217,22 @@ struct Next<'a> {
 }
 
 impl Next<'_> {
-    /// The next message that is wanted. In the meantime, the host may say what has changed.
+    /// The next message that is wanted. In the meantime, the host may say what has changed. It may take its time, as long as it says
+    /// that it is there: a host whose machine was restarted looks for thousands of files on a disk, with nothing cached.
     fn of<T>(&mut self, is_wanted: impl Fn(Kind, &[u8]) -> Option<T>) -> Result<T, Failed> {
         let mut payload = Vec::new();
+        let mut is_asked = false;
         loop {
-            let kind = self.inbox.next(&mut payload).map_err(|_| Failed::Now)?;
+            let kind = match self.inbox.next(&mut payload) {
+                Ok(kind) => kind,
+                Err(Lost::Silent) if !is_asked => {
+                    is_asked = true;
+                    self.outbox.send_ahead(&frame::whole(Kind::Ping, &[]));
+                    continue;
+                }
+                Err(_) => return Err(Failed::Now),
+            };
+            is_asked = false;
             if let Some(wanted) = is_wanted(kind, &payload) {
                 return Ok(wanted);
             }
@@ -244,10 +255,13 @@ fn sleep_unless(guest: &dyn Guest, time: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::{collections::VecDeque, fs::File, io};
 
     use super::*;
-    use crate::{mount::takers::Takers, transport::pair};
+    use crate::{
+        mount::takers::Takers,
+        transport::{Stream, pair},
+    };
 
     /// A guest that nothing is asked of.
     struct Nobody(OwnedFd);
@@ -280,5 +294,62 @@ mod tests {
         let mut resumed = || next.of(|kind, _| (kind == Kind::Resumed).then_some(())).is_ok();
         assert!(resumed());
         assert!(!resumed(), "a host asks for nothing");
+    }
+
+    /// A connection over which this is said, with nothing in between for longer than is waited for.
+    struct Scripted {
+        says: Mutex<VecDeque<Option<Kind>>>,
+        heard: Mutex<Vec<u8>>,
+    }
+
+    impl Stream for Scripted {
+        fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.says.lock().unwrap().pop_front() {
+                Some(Some(kind)) => {
+                    let frame = frame::whole(kind, &[]);
+                    buffer[..frame.len()].copy_from_slice(&frame);
+                    Ok(frame.len())
+                }
+                Some(None) => Err(io::ErrorKind::TimedOut.into()),
+                None => Ok(0),
+            }
+        }
+
+        fn set_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn try_send(&self, bytes: &[u8]) -> io::Result<usize> {
+            self.heard.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn wait_sendable(&self, _: Duration) -> io::Result<bool> {
+            Ok(true)
+        }
+
+        fn close(&self) {}
+    }
+
+    #[test]
+    fn a_host_that_takes_long_is_asked_whether_it_is_there() {
+        let null = || OwnedFd::from(File::open("/dev/null").unwrap());
+        let applier = Applier::start(Arc::new(null()), Arc::new(Takers::default())).unwrap();
+        let ping = frame::whole(Kind::Ping, &[]);
+        let (pong, resumed) = (Some(Kind::Pong), Some(Kind::Resumed));
+        for (says, pings, is_resumed) in [
+            (&[resumed][..], 0, true),
+            (&[None, pong, None, pong, None, resumed], 3, true),
+            // It does not even say that, or ends.
+            (&[None, None, resumed], 1, false),
+            (&[None, pong], 1, false),
+        ] {
+            let host = Arc::new(Scripted { says: Mutex::new(says.iter().copied().collect()), heard: Mutex::default() });
+            let (outbox, mut inbox) = (Outbox::new(host.clone()), Inbox::new(host.clone()));
+            let mut next = Next { guest: &Nobody(null()), applier: &applier, outbox: &outbox, inbox: &mut inbox };
+            let done = next.of(|kind, _| (kind == Kind::Resumed).then_some(())).is_ok();
+            assert_eq!(done, is_resumed, "{says:?}");
+            assert_eq!(*host.heard.lock().unwrap(), ping.repeat(pings), "{says:?}");
+        }
     }
 }
