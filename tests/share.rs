@@ -951,6 +951,24 @@ fn directories_are_what_they_are() {
     }
 }
 
+/// To be renamed changes a directory, too: what the host has said of it just before, as something was made in it, is no longer so.
+#[test]
+fn a_directory_that_is_renamed_has_changed() {
+    let _machine = machine();
+    let mut share = Share::new(&[]);
+    let place = share.mount();
+    fs::create_dir(place.join("new")).expect("a directory");
+    fs::write(place.join("new/file"), "").expect("a file");
+    // A later time, whatever the clock of the host's file system is like.
+    thread::sleep(Duration::from_millis(20));
+    fs::rename(place.join("new"), place.join("renamed")).expect("a rename");
+    let changed = |directory: &Path| {
+        let is = fs::metadata(directory).expect("a directory");
+        (is.ctime(), is.ctime_nsec())
+    };
+    assert_eq!(changed(&place.join("renamed")), changed(&share.shared("renamed")));
+}
+
 /// One host, two addresses: a guest at one hears of what those at the other do, and both sockets go away with the host. `make test-share-vm`
 /// shows that a virtiofs device is served at a third.
 #[test]

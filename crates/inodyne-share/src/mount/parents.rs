@@ -3,10 +3,11 @@
 //!
 //! What the host said holds until the directory changes again. So it is forgotten with the next request that changes the directory or its
 //! access time, and when the host says that somebody else has changed it. It is not even noted where either came between the request and
-//! its answer: the host may have looked before that.
+//! its answer: the host may have looked before that. To be renamed or removed changes a directory too, and such a request does not say
+//! which directory that is; so then everything is forgotten.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     time::{Duration, Instant},
 };
 
@@ -27,6 +28,8 @@ pub(super) struct Parents {
     /// Requests that are not answered yet, by number: which directory each of them changes.
     asked: HashMap<u64, u64>,
     changing: HashMap<u64, Changing>,
+    /// Those that rename something.
+    renaming: HashSet<u64>,
 }
 
 #[derive(Default)]
@@ -49,6 +52,9 @@ impl Parents {
                 return (now.duration_since(noted) < VALID).then_some(attributes);
             }
             number if changes_a_name(number) => {
+                if number == opcode::RMDIR {
+                    self.forget_all();
+                }
                 self.known.remove(&header.node);
                 self.asked.insert(header.unique, header.node);
                 let changing = self.changing.entry(header.node).or_default();
@@ -56,10 +62,8 @@ impl Parents {
                 changing.is_mixed |= changing.requests > 1;
             }
             opcode::RENAME | opcode::RENAME2 => {
-                self.forget(header.node);
-                if let Ok((new, _)) = u64::read_from_prefix(body) {
-                    self.forget(new);
-                }
+                self.renaming.insert(header.unique);
+                self.forget_all();
             }
             opcode::SETATTR | opcode::SETXATTR | opcode::REMOVEXATTR | opcode::READDIR | opcode::READDIRPLUS => {
                 self.forget(header.node);
@@ -71,6 +75,10 @@ impl Parents {
 
     /// A request is answered, and the host has said what its directory is like.
     pub fn is_answered(&mut self, unique: u64, said: Option<(u64, AttrOut)>, now: Instant) {
+        if self.renaming.remove(&unique) {
+            // The kernel lets names in a directory be changed while that directory itself is renamed.
+            return self.forget_all();
+        }
         let Some(directory) = self.asked.remove(&unique) else { return };
         let Some(changing) = self.changing.get_mut(&directory) else { return };
         changing.requests -= 1;
@@ -153,12 +161,16 @@ mod tests {
     fn what_may_have_changed_again_is_not_known() {
         let now = Instant::now();
         type Event = fn(&mut Parents);
-        let events: [Event; 6] = [
+        let events: [Event; 9] = [
             |parents| parents.forget(1),
             Parents::forget_all,
             |parents| _ = ask(parents, opcode::SETATTR, 1, 20, &[]),
             |parents| _ = ask(parents, opcode::READDIRPLUS, 1, 20, &[]),
             |parents| _ = ask(parents, opcode::RENAME2, 2, 20, &1u64.to_le_bytes()),
+            // It may be what is renamed or removed.
+            |parents| _ = ask(parents, opcode::RENAME2, 2, 20, &3u64.to_le_bytes()),
+            |parents| _ = ask(parents, opcode::RENAME, 2, 20, &3u64.to_le_bytes()),
+            |parents| _ = ask(parents, opcode::RMDIR, 2, 20, b"d\0"),
             |parents| _ = ask(parents, opcode::CREATE, 1, 20, &[]),
         ];
         for (number, event) in events.into_iter().enumerate() {
@@ -174,6 +186,14 @@ mod tests {
             event(&mut parents);
             assert_eq!(get(&mut parents, 1), None, "{number}, afterwards");
         }
+        // Changed in while it is renamed.
+        let mut parents = Parents::default();
+        ask(&mut parents, opcode::RENAME2, 2, 20, &3u64.to_le_bytes());
+        ask(&mut parents, opcode::UNLINK, 1, 10, b"a\0");
+        parents.is_answered(10, said(1, 5), now);
+        parents.is_answered(20, None, now);
+        assert_eq!(get(&mut parents, 1), None);
+        assert!(parents.renaming.is_empty());
         // Two at the same time, answered in either order: neither is known to be the last.
         for order in [[10, 11], [11, 10]] {
             let mut parents = Parents::default();
