@@ -742,6 +742,31 @@ fn a_program_that_a_guest_has_changed_has_no_set_id_bits_whatever_the_guest_says
     .unwrap();
 }
 
+/// Also by requests with which its kernel cannot say so; with others it does.
+#[test]
+fn a_program_for_which_room_is_made_or_data_copied_has_no_set_id_bits() {
+    let (_all, shared) = beside_a_secret();
+    let names = ["allocated", "copied"];
+    for name in names {
+        fs::write(shared.join(name), "program").unwrap();
+        fs::set_permissions(shared.join(name), fs::Permissions::from_mode(0o6755)).unwrap();
+    }
+    let host = host_that(&shared, |options| options.owners = Owners::Keep);
+    let mut guest = Liar::new(&host);
+    let [allocated, copied] = names.map(|name| guest.lookup(ROOT, name).unwrap());
+    let [fh_in, fh_out] = [allocated, copied].map(|node| guest.open(node, libc::O_RDWR).unwrap());
+    let mut change = |asks| {
+        guest.asks = asks;
+        let allocate = FallocateIn { fh: fh_in, length: 100, ..FallocateIn::default() };
+        guest.ask(opcode::FALLOCATE, allocated, &[allocate.as_bytes()]).unwrap();
+        let copy = CopyFileRangeIn { fh_in, off_in: 0, node_out: copied, fh_out, off_out: 0, len: 4, flags: 0 };
+        guest.ask(opcode::COPY_FILE_RANGE, allocated, &[copy.as_bytes()]).unwrap();
+        names.map(|name| fs::metadata(shared.join(name)).unwrap().mode() & 0o7777)
+    };
+    assert_eq!(change(0), [0o6755; 2], "root may do this");
+    assert_eq!(change(1000), [0o755; 2]);
+}
+
 #[test]
 fn nothing_is_read_or_written_beyond_where_files_end() {
     let (_all, shared) = beside_a_secret();

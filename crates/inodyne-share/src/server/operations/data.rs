@@ -121,6 +121,7 @@ impl Call<'_> {
     pub(super) fn allocate(&mut self, ask: &FallocateIn) -> Result<(), Errno> {
         let file = self.host.handles.get(self.guest.id, ask.fh)?;
         let mode = FallocateFlags::from_bits_retain(ask.mode);
+        self.strip_set_ids_unasked(&file.file)?;
         retry_on_intr(|| fallocate(&*file.file, mode, ask.offset, ask.length))?;
         self.changes.push(Invalidation::data(file.node));
         Ok(())
@@ -145,6 +146,7 @@ impl Call<'_> {
         let (mut off_in, mut off_out) = (ask.off_in, ask.off_out);
         // The answer has 32 bits, and nobody should wait for more than that at once.
         let length = ask.len.min(1 << 30) as usize;
+        self.strip_set_ids_unasked(&to.file)?;
         let copied = copy_file_range(&*from.file, Some(&mut off_in), &*to.file, Some(&mut off_out), length)?;
         self.changes.push(Invalidation::data(to.node));
         self.reply.put(&WriteOut { size: copied as u32, padding: 0 });
