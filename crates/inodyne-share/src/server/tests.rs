@@ -20,7 +20,8 @@ use crate::{
     coherence::Ordering,
     fuse::abi::{
         CopyFileRangeIn, CreateIn, EntryOut, FallocateIn, FileLock, GetXattrIn, InHeader, LK_FLOCK, LinkIn, LkIn,
-        LseekIn, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn, SetAttrIn, SetXattrIn, WriteIn, opcode, set,
+        LseekIn, MkNodIn, OpenIn, OpenOut, OutHeader, ReadIn, SetAttrIn, SetXattrIn, WRITE_KILL_SUIDGID, WriteIn,
+        opcode, set,
     },
     protocol::{
         frame::{self, Kind},
@@ -498,6 +499,37 @@ fn a_guest_holds_so_many_files_and_no_more() {
     }
     assert_eq!(make(&mut guest), Ok(()));
     assert!(shared.join("d/new").exists());
+}
+
+/// Nobody else would tell them, and they would go on believing what they know.
+#[test]
+fn others_are_told_of_what_was_done_before_a_request_failed() {
+    let (_all, shared) = beside_a_secret();
+    fs::write(shared.join("one"), "").unwrap();
+    fs::set_permissions(shared.join("d/f"), fs::Permissions::from_mode(0o4755)).unwrap();
+    let host = host_that(&shared, |options| options.most_nodes = 2);
+    let [mut one, mut other] = [Liar::new(&host), Liar::new(&host)];
+    let directory = other.lookup(ROOT, "d").unwrap();
+    let file = other.lookup(directory, "f").unwrap();
+    for name in ["d", "one"] {
+        one.lookup(ROOT, name).unwrap();
+    }
+    let fh = one.open(file, libc::O_RDONLY).unwrap();
+    let mut fails = |number, node, body: &[&[u8]]| {
+        one.say(number, node, body);
+        let told = other.told();
+        other.acknowledge(told);
+        let mut payload = Vec::new();
+        assert_eq!(one.inbox.next(&mut payload), Ok(Kind::Reply));
+        -OutHeader::read_from_prefix(&payload).unwrap().0.error
+    };
+    // It may hold no third file, and is not told of this one.
+    let link = LinkIn { old_node: file };
+    assert_eq!(fails(opcode::LINK, directory, &[link.as_bytes(), b"link\0"]), libc::ENFILE);
+    assert!(shared.join("d/link").exists());
+    let write = WriteIn { fh, size: 1, write_flags: WRITE_KILL_SUIDGID, ..WriteIn::default() };
+    assert_eq!(fails(opcode::WRITE, file, &[write.as_bytes(), b"x"]), libc::EBADF);
+    assert_eq!(fs::metadata(shared.join("d/f")).unwrap().mode() & 0o7777, 0o755);
 }
 
 #[test]

@@ -29,6 +29,8 @@ impl Call<'_> {
         let asked = OFlags::from_bits_retain(ask.flags);
         let file = self.host.export.open(&found, asked & OFlags::ACCMODE)?;
         if asked.contains(OFlags::TRUNC) {
+            // Here and below others are told also where only a part of it can be done.
+            self.changes.push(Invalidation::data(node));
             if ask.open_flags & OPEN_KILL_SUIDGID != 0 {
                 self.strip_set_ids(&file)?;
             }
@@ -38,7 +40,6 @@ impl Call<'_> {
                 _ => None,
             };
             ftruncate(writable.as_ref().unwrap_or(&file), 0)?;
-            self.changes.push(Invalidation::data(node));
         }
         let fh = self.host.handles.add(self.guest.id, node, file)?;
         self.reply.put(&OpenOut { fh, open_flags: self.keep_cache(node), padding: 0 });
@@ -66,6 +67,7 @@ impl Call<'_> {
     pub(super) fn write(&mut self, ask: &WriteIn, data: &[u8]) -> Result<(), Errno> {
         check_offset(ask.offset)?;
         let file = self.host.handles.get(self.guest.id, ask.fh)?;
+        self.changes.push(Invalidation::data(file.node));
         if ask.write_flags & WRITE_KILL_SUIDGID != 0 {
             self.strip_set_ids(&file.file)?;
         }
@@ -84,7 +86,6 @@ impl Call<'_> {
                 Err(errno) => return Err(errno),
             }
         }
-        self.changes.push(Invalidation::data(file.node));
         if asked.contains(OFlags::APPEND) && stat(&file.file)?.stx_size != ask.offset + written as u64 {
             // Somebody else had appended: the guest's kernel has put this data in the wrong place.
             self.host.coherence.tell(&self.guest.link, &[Invalidation::data(file.node)]);
@@ -121,10 +122,9 @@ impl Call<'_> {
     pub(super) fn allocate(&mut self, ask: &FallocateIn) -> Result<(), Errno> {
         let file = self.host.handles.get(self.guest.id, ask.fh)?;
         let mode = FallocateFlags::from_bits_retain(ask.mode);
-        self.strip_set_ids_unasked(&file.file)?;
-        retry_on_intr(|| fallocate(&*file.file, mode, ask.offset, ask.length))?;
         self.changes.push(Invalidation::data(file.node));
-        Ok(())
+        self.strip_set_ids_unasked(&file.file)?;
+        retry_on_intr(|| fallocate(&*file.file, mode, ask.offset, ask.length))
     }
 
     pub(super) fn seek(&mut self, ask: &LseekIn) -> Result<(), Errno> {
@@ -146,9 +146,9 @@ impl Call<'_> {
         let (mut off_in, mut off_out) = (ask.off_in, ask.off_out);
         // The answer has 32 bits, and nobody should wait for more than that at once.
         let length = ask.len.min(1 << 30) as usize;
+        self.changes.push(Invalidation::data(to.node));
         self.strip_set_ids_unasked(&to.file)?;
         let copied = copy_file_range(&*from.file, Some(&mut off_in), &*to.file, Some(&mut off_out), length)?;
-        self.changes.push(Invalidation::data(to.node));
         self.reply.put(&WriteOut { size: copied as u32, padding: 0 });
         Ok(())
     }

@@ -84,7 +84,7 @@ impl Call<'_> {
         self.made(&directory, name)
     }
 
-    /// Tells the guest of a file that was just made. Others were told as soon as it was there, since what follows may fail.
+    /// Tells the guest of a name that was just made. Others were told as soon as it was there, since what follows may fail.
     fn made(&mut self, directory: &OwnedFd, name: &CStr) -> Result<(), Errno> {
         self.put_entry(self.header.node, directory, name)?;
         self.say_directory(directory);
@@ -205,11 +205,10 @@ impl Call<'_> {
         let file = self.host.find_inside(old)?;
         let directory = self.host.export.find(self.header.node)?;
         linkat(self.host.export.own(), Export::link(&file), &*directory, name, AtFlags::SYMLINK_FOLLOW)?;
-        self.put_entry(self.header.node, &directory, name)?;
+        // Others are told also where the rest fails.
         self.changed_name(self.header.node, name);
-        self.say_directory(&directory);
         self.changes.push(Invalidation::attributes(old));
-        Ok(())
+        self.made(&directory, name)
     }
 
     /// The node that a name refers to, if anybody knows it.
