@@ -43,7 +43,7 @@ pub(super) fn answer(host: &Arc<Host>, guest: &Arc<Guest>, request: &Request<'_>
 /// Tries a lock again and again, in one thread for all locks of the guest.
 fn wait_for_lock(host: &Arc<Host>, guest: &Arc<Guest>, waiting: Waiting) {
     let mut locks = guest.locks();
-    if locks.interrupted.remove(&waiting.unique) {
+    if locks.is_interrupted(waiting.unique) {
         drop(locks);
         return guest.answer_lock(waiting.unique, Err(Errno::INTR));
     }

@@ -1,7 +1,7 @@
 //! One guest, as everything that serves it knows it: who it is, the locks it waits for, and what it has asked.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -22,7 +22,7 @@ use crate::{
     protocol::{greeting::Session, status::GuestStatus},
 };
 
-/// More interruptions than this are not remembered.
+/// More interruptions than this are not remembered. The oldest are forgotten: they were of requests that wait for no lock.
 const MOST_INTERRUPTED: usize = 1024;
 
 /// A guest.
@@ -49,8 +49,8 @@ pub(crate) struct Guest {
 #[derive(Default)]
 pub(super) struct Locks {
     pub waiting: Vec<Waiting>,
-    /// Requests that are to be given up but have not begun to wait yet.
-    pub interrupted: BTreeSet<u64>,
+    /// Requests that are to be given up but have not begun to wait yet, the latest last.
+    interrupted: VecDeque<u64>,
     /// A thread is trying those that are waited for.
     pub is_tried: bool,
     /// The guest has gone.
@@ -63,6 +63,22 @@ pub(crate) struct Waiting {
     pub unique: u64,
     pub node: u64,
     pub ask: LkIn,
+}
+
+impl Locks {
+    /// Notes that a request is to be given up.
+    fn interrupt(&mut self, unique: u64) {
+        self.interrupted.push_back(unique);
+        if self.interrupted.len() > MOST_INTERRUPTED {
+            self.interrupted.pop_front();
+        }
+    }
+
+    /// Whether a request that is about to wait is to be given up.
+    pub fn is_interrupted(&mut self, unique: u64) -> bool {
+        let at = self.interrupted.iter().position(|one| *one == unique);
+        at.and_then(|at| self.interrupted.remove(at)).is_some()
+    }
 }
 
 impl Guest {
@@ -125,8 +141,8 @@ impl Guest {
             locks.waiting.swap_remove(at);
             drop(locks);
             self.answer_lock(unique, Err(Errno::INTR));
-        } else if locks.interrupted.len() < MOST_INTERRUPTED {
-            locks.interrupted.insert(unique);
+        } else {
+            locks.interrupt(unique);
         }
     }
 
@@ -159,4 +175,21 @@ impl Guest {
 /// Whether anybody waits for the answer to such a request.
 fn has_an_answer(name: &str) -> bool {
     !matches!(name, "forget" | "batch_forget" | "interrupt" | "release")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its process could not even be killed while somebody else has the lock.
+    #[test]
+    fn whoever_is_interrupted_before_it_waits_for_a_lock_does_not_wait_however_often_others_were() {
+        let mut locks = Locks::default();
+        let last = 3 * MOST_INTERRUPTED as u64;
+        (0..=last).for_each(|unique| locks.interrupt(unique));
+        assert_eq!(locks.interrupted.len(), MOST_INTERRUPTED);
+        assert!(!locks.is_interrupted(last + 1));
+        assert!(locks.is_interrupted(last) && locks.is_interrupted(last - 1));
+        assert!(!locks.is_interrupted(last), "once");
+    }
 }
