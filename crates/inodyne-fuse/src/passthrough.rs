@@ -12,7 +12,7 @@
 use std::{
     collections::HashMap,
     ffi::OsStr,
-    io,
+    io::{self, IoSlice},
     mem::MaybeUninit,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
@@ -38,7 +38,7 @@ use rustix::{
         fstatvfs, fsync, ftruncate, getxattr, linkat, listxattr, mkdirat, mknodat, openat, readlinkat, removexattr,
         renameat_with, seek, setxattr, symlinkat, unlinkat, utimensat,
     },
-    io::{Errno as Answer, fcntl_dupfd_cloexec, pread, pwrite, retry_on_intr},
+    io::{Errno as Answer, ReadWriteFlags, fcntl_dupfd_cloexec, pread, pwritev2, retry_on_intr},
     process::{Resource, Rlimit, geteuid, setrlimit},
 };
 
@@ -283,10 +283,19 @@ fn reopen(file: &OwnedFd, flags: OFlags) -> Done<OwnedFd> {
     openat(CWD, path_of(file), flags | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// The flags of an open that concern the file. How data is cached is the kernel's business, on its side of the server.
+/// The flags of an open that concern the file. How data is cached is the kernel's business, on its side of the server; whether it is
+/// appended is said with each write (`put`).
 fn of_file(flags: i32) -> OFlags {
-    let kernels = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::DIRECT;
-    (OFlags::from_bits_retain(flags as u32) - kernels) | OFlags::CLOEXEC
+    let others = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::DIRECT | OFlags::APPEND;
+    (OFlags::from_bits_retain(flags as u32) - others) | OFlags::CLOEXEC
+}
+
+/// Writes data. `flags` are those of whoever writes it. What was stored through a mapping has none and belongs where it is, though the
+/// kernel takes any descriptor for it, even one that appends.
+fn put(file: &Opened, data: &[u8], offset: u64, flags: i32) -> Done<usize> {
+    let mut how = ReadWriteFlags::empty();
+    how.set(ReadWriteFlags::APPEND, flags & libc::O_APPEND != 0);
+    retry_on_intr(|| pwritev2(file, &[IoSlice::new(data)], offset, how))
 }
 
 fn attributes(number: u64, stat: &Stat) -> FileAttr {
@@ -568,11 +577,11 @@ impl Filesystem for Passthrough {
         offset: u64,
         data: &[u8],
         _: WriteFlags,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.opened(handle).and_then(|file| retry_on_intr(|| pwrite(&file, data, offset))) {
+        match self.opened(handle).and_then(|file| put(&file, data, offset, flags.0)) {
             Ok(length) => reply.written(length as u32),
             Err(answer) => reply.error(errno(answer)),
         }
@@ -785,5 +794,20 @@ mod tests {
         assert_eq!(fstat(&*shows.opened(handle).unwrap()).unwrap().st_ino, told.ino.0);
         let about = fs::metadata(path("new")).unwrap();
         assert_eq!((about.uid(), about.mode() & 0o7777), (1000, 0o4711));
+    }
+
+    #[test]
+    fn only_what_is_appended_goes_to_the_end_of_a_file_that_is_open_for_that() {
+        let directory = tempfile::tempdir().unwrap();
+        let (shows, _) = shown(directory.path());
+        let appends = libc::O_RDWR | libc::O_APPEND;
+        let (_, handle) = shows.make_and_open((0, 0), ROOT, "log".as_ref(), libc::S_IFREG | 0o600, appends).unwrap();
+        let file = shows.opened(handle).unwrap();
+        // The kernel may not know yet that the file has become longer.
+        assert_eq!(put(&file, b"first ", 0, appends), Ok(6));
+        assert_eq!(put(&file, b"second", 0, appends), Ok(6));
+        // A page of a mapping.
+        assert_eq!(put(&file, b"F", 0, 0), Ok(1));
+        assert_eq!(fs::read(directory.path().join("log")).unwrap(), b"First second");
     }
 }
