@@ -214,6 +214,7 @@ impl Channel {
             }
             None => {}
         }
+        self.ends().asks(&header, body);
         let attributes = self.parents().asks(&header, body, Instant::now());
         if let Some(attributes) = attributes {
             self.takers.is_answered(header.unique);

@@ -1,10 +1,16 @@
 //! Where directories end. The host says so with the answer that holds the last entry; the kernel asks all the same for what comes after
-//! it, and is answered here.
+//! it, and is answered here. Whoever reads a directory may never ask, and what is made there later may come after that entry: where
+//! positions are counts (overlayfs, tmpfs), somebody else who has read as far would not find it. So an end is forgotten with each name
+//! that is made.
 
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
 };
+
+use zerocopy::FromBytes;
+
+use crate::fuse::abi::{InHeader, makes_a_name, opcode};
 
 /// For an end that is not asked for within this time, the host is asked again.
 const VALID: Duration = Duration::from_secs(10);
@@ -24,6 +30,21 @@ impl Ends {
         }
         if self.0.len() < MOST {
             self.0.insert(directory, (position, now));
+        }
+    }
+
+    /// Notes what the kernel asks: nobody tells the guest of a name that it makes itself.
+    pub fn asks(&mut self, header: &InHeader, body: &[u8]) {
+        match header.opcode {
+            number if makes_a_name(number) => self.forget(header.node),
+            opcode::RENAME | opcode::RENAME2 => {
+                // Two files may be swapped.
+                self.forget(header.node);
+                if let Ok((new, _)) = u64::read_from_prefix(body) {
+                    self.forget(new);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -63,5 +84,24 @@ mod tests {
         assert_eq!(ends.0.len(), MOST);
         ends.forget_all();
         assert!(!ends.take(7, 0, now));
+    }
+
+    #[test]
+    fn what_the_guest_makes_may_come_after_the_end() {
+        let ask = |opcode, node, body: &[u8]| {
+            let (mut ends, now) = (Ends::default(), Instant::now());
+            (1..=3).for_each(|directory| ends.put(directory, 10, now));
+            ends.asks(&InHeader { opcode, node, ..InHeader::default() }, body);
+            [1, 2, 3].map(|directory| ends.take(directory, 10, now))
+        };
+        for opcode in [opcode::CREATE, opcode::MKNOD, opcode::MKDIR, opcode::SYMLINK, opcode::LINK] {
+            assert_eq!(ask(opcode, 1, b"name\0"), [false, true, true], "{opcode}");
+        }
+        for opcode in [opcode::RENAME, opcode::RENAME2] {
+            assert_eq!(ask(opcode, 1, &2u64.to_le_bytes()), [false, false, true], "{opcode}");
+        }
+        for opcode in [opcode::LOOKUP, opcode::UNLINK, opcode::READDIRPLUS] {
+            assert_eq!(ask(opcode, 1, b"name\0"), [true; 3], "{opcode}");
+        }
     }
 }
