@@ -66,7 +66,7 @@ pub struct Process {
 
 impl Process {
     fn of(pid: u32) -> Process {
-        Process { started: started(pid), comm: comm(pid) }
+        Process { started: started(pid), comm: String::from_utf8_lossy(&comm(pid)).into_owned() }
     }
 }
 
@@ -183,10 +183,11 @@ impl Target {
 
 /// Checks that this is a process that has not ended, and not a thread of another process, a kernel thread, or inodyne itself.
 fn check_pid(pid: u32) -> Result<(), Failure> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| match error.kind() {
+    let status = fs::read(format!("/proc/{pid}/status")).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => Failure::new(ExitStatus::Lacking, format_args!("--pid {pid}: {error}")),
         _ => usage(format_args!("--pid {pid}: there is no such process")),
     })?;
+    let status = String::from_utf8_lossy(&status);
     let field = |key: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(key));
         line.map(|value| value.trim_start_matches(':').trim()).unwrap_or_default()
@@ -212,15 +213,18 @@ fn threads(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
 }
 
-fn comm(pid: u32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end_matches('\n').to_owned()
+/// Its name in bytes: it need not be UTF-8, and where the kernel has cut it, the last character may be half there.
+fn comm(pid: u32) -> Vec<u8> {
+    let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    comm.strip_suffix(b"\n").unwrap_or(&comm).to_vec()
 }
 
 /// When a process was started (proc_pid_stat(5), starttime). Its name, which may have spaces and parentheses, comes before.
 fn started(pid: u32) -> Option<u64> {
     const FIELD: usize = 22;
     const AFTER_NAME: usize = 3;
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
     stat.rsplit_once(')')?.1.split_whitespace().nth(FIELD - AFTER_NAME)?.parse().ok()
 }
 
@@ -229,7 +233,7 @@ fn named(name: &str) -> BTreeSet<u32> {
     let cut = name.as_bytes().get(..LONGEST_NAME).unwrap_or(name.as_bytes());
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| *pid != std::process::id() && comm(*pid).as_bytes() == cut).collect()
+    pids.filter(|pid| *pid != std::process::id() && comm(*pid) == cut).collect()
 }
 
 /// The directory of a control group, by its path or by its path below the usual mount point.
@@ -242,6 +246,9 @@ fn cgroup(path: &Path) -> Result<PathBuf, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::process::Stdio;
+
     use super::*;
 
     #[test]
@@ -266,6 +273,27 @@ mod tests {
         assert_eq!(with(&gone, &[7]), processes(&[7]));
         assert_eq!(with(&gone, &[]), processes(&[]));
         assert_eq!(with(&Target::All, &[7]), Some(Whom::All));
+    }
+
+    #[test]
+    fn a_process_whose_name_was_cut_within_a_character_is_found_by_its_pid_and_by_its_name() {
+        // As many bytes as the kernel keeps, and one more.
+        let name = format!("{}é", "n".repeat(LONGEST_NAME - 1));
+        let script = "printf %s \"$0\" >/proc/$$/comm && echo named && read -r end";
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", script, &name]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = shell.spawn().expect("a shell");
+        let mut said = [0; 6];
+        child.stdout.take().expect("a pipe").read_exact(&mut said).expect("it says that it has its name");
+        let pid = child.id();
+        assert!(check_pid(pid).is_ok());
+        let target = Target::Pids(BTreeMap::from([(pid, Process::of(pid))]));
+        assert_eq!(target.whom().ok(), Some(Whom::Processes(vec![pid])));
+        assert_eq!(target.label(), format!("pid {pid} ({}\u{fffd})", "n".repeat(LONGEST_NAME - 1)));
+        assert_eq!(Target::Name(name).whom().ok(), Some(Whom::Processes(vec![pid])));
+        // It reads its end.
+        drop(child.stdin.take());
+        child.wait().expect("it has ended");
     }
 
     #[test]

@@ -18,7 +18,9 @@ impl Groups {
             return known.clone();
         }
         let pid = process.pid_here.map_or(0, NonZero::get);
-        let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        // Names of groups need not be UTF-8.
+        let text = fs::read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
         let Some(group) = named(&text) else { return "(ended)".to_owned() };
         self.0.insert(process.pid, group.to_owned());
         group.to_owned()
