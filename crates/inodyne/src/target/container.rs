@@ -22,6 +22,8 @@ const DOCKER: &str = "var/lib/docker/containers";
 const STORAGE: &str = "var/lib/containers/storage";
 /// The same for a user, in the user's home.
 const USERS_STORAGE: &str = ".local/share/containers/storage";
+/// The lists of containers there: those that go with their end (`--rm`, as Quadlet starts them) are in the second one.
+const LISTS: [&str; 2] = ["containers.json", "volatile-containers.json"];
 /// What the kubelet calls the logs of containers: `POD_NAMESPACE_CONTAINER-ID.log`.
 const KUBELET: &str = "var/log/containers";
 /// The programs that know names that are kept elsewhere.
@@ -153,9 +155,9 @@ fn storage(directory: &Path, name: &str) -> BTreeSet<String> {
         #[serde(default)]
         names: Vec<String>,
     }
-    let lists = entries(directory).filter(|path| path.to_string_lossy().ends_with("-containers"));
-    let containers = lists
-        .filter_map(|list| serde_json::from_slice::<Vec<Container>>(&contents(&list.join("containers.json"))?).ok());
+    let drivers = entries(directory).filter(|path| path.to_string_lossy().ends_with("-containers"));
+    let lists = drivers.flat_map(|driver| LISTS.map(|list| driver.join(list)));
+    let containers = lists.filter_map(|list| serde_json::from_slice::<Vec<Container>>(&contents(&list)?).ok());
     let meant = containers.flatten().filter(|container| container.names.iter().any(|own| own == name));
     meant.map(|container| container.id).collect()
 }
@@ -233,11 +235,14 @@ mod tests {
         file(&format!("{STORAGE}/overlay-containers/containers.json"), &podman);
         let users = format!(r#"[{{"id": "{}", "names": ["web"]}}]"#, id('d'));
         file(&format!("home/u/{USERS_STORAGE}/overlay-containers/containers.json"), &users);
+        let ending = format!(r#"[{{"id": "{}", "names": ["job"]}}]"#, id('f'));
+        file(&format!("home/u/{USERS_STORAGE}/overlay-containers/volatile-containers.json"), &ending);
         file(&format!("{KUBELET}/etcd-node1_kube-system_etcd-{}.log", id('e')), "");
         file(&format!("{KUBELET}/no_id-1.log"), "");
         let found = |name: &str| named(root.path(), name).into_iter().collect::<Vec<_>>();
         assert_eq!(found("web"), [id('a'), id('d')]);
         assert_eq!(found("db"), [id('b')]);
+        assert_eq!(found("job"), [id('f')]);
         for name in ["etcd", "etcd-node1", "etcd-node1/etcd"] {
             assert_eq!(found(name), [id('e')], "{name}");
         }
