@@ -54,10 +54,14 @@ impl Cgroups {
 
 /// Where cgroup v2 is mounted.
 fn root() -> Option<(PathBuf, File)> {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let path = mounts.lines().find_map(mounted_at)?;
-    let root = File::open(path).ok()?;
-    Some((path.to_owned(), root))
+    let path = mount_point(&std::fs::read("/proc/self/mountinfo").ok()?)?;
+    let root = File::open(&path).ok()?;
+    Some((path, root))
+}
+
+/// The first mount point of cgroup v2. The name of any other mount need not be UTF-8.
+fn mount_point(mounts: &[u8]) -> Option<PathBuf> {
+    String::from_utf8_lossy(mounts).lines().find_map(mounted_at).map(Path::to_owned)
 }
 
 /// The mount point in a line of /proc/PID/mountinfo, if it is of cgroup v2: proc_pid_mountinfo(5).
@@ -98,5 +102,9 @@ mod tests {
         assert_eq!(mounted_at(line), Some(Path::new("/sys/fs/cgroup/unified")));
         assert_eq!(mounted_at("32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu"), None);
         assert_eq!(mounted_at(""), None);
+        let others = b"40 31 8:1 / /mnt/caf\xe9 rw - ext4 /dev/sda1 rw\n".as_slice();
+        assert_eq!(mount_point(others), None);
+        let all = [others, line.as_bytes()].concat();
+        assert_eq!(mount_point(&all), Some(PathBuf::from("/sys/fs/cgroup/unified")));
     }
 }
