@@ -392,6 +392,26 @@ fn one_window_after_the_other_is_kept_counted_and_shown() {
 }
 
 #[test]
+fn a_damaged_file_about_a_disk_is_told_once_however_many_windows_there_are() {
+    let (_machine, scratch) = (machine(), scratch());
+    let (state, ring) = (scratch.path().join("state"), scratch.path().join("ring"));
+    let kept = state.join("inodyne/disks");
+    for directory in [&kept, &ring] {
+        std::fs::create_dir_all(directory).expect("a directory");
+    }
+    std::fs::write(kept.join("damaged.json"), "{").expect("a file");
+    let target = Killed(Command::new("sleep").arg("1000").spawn().expect("it starts"));
+    let mut command = inodyne();
+    command.args(["attach", "--pid", &target.pid().to_string(), "--every", "1s", "--for", "100ms", "--into"]);
+    let series = start(command.arg(&ring).env("XDG_STATE_HOME", &state));
+    let were_several = eventually(|| std::fs::read_dir(&ring).expect("a directory").count() >= 3);
+    kill(series.pid(), Signal::SIGINT).expect("it is there");
+    let outcome = series.end().ended_with(0);
+    assert!(were_several, "{}", outcome.stderr);
+    assert_eq!(outcome.stderr.matches("damaged.json is ignored").count(), 1, "{}", outcome.stderr);
+}
+
+#[test]
 fn what_cannot_be_followed_is_said_in_one_line() {
     let says = |arguments: &[&str], code: i32| run(inodyne().arg("attach").args(arguments)).failed_in_one_line(code);
     assert!(says(&["--pid", "4194304"], 2).contains("no such process"));

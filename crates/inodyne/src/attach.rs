@@ -13,7 +13,7 @@ use crate::options::{ReportOptions, TraceOptions, time};
 use crate::report::{self, TextTo};
 use crate::target::{Target, TargetOptions};
 use crate::window::{came_within, ending_signals, forget, window};
-use crate::{keep, measure};
+use crate::{disks, keep, measure};
 use series::SeriesOptions;
 
 /// Arguments of `inodyne attach`.
@@ -53,11 +53,12 @@ pub fn run(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
     let target = Target::new(&arguments.target)?;
     target.whom()?;
     keep::check(&arguments.report)?;
+    let disks = disks::known();
     let mut signals = ending_signals()?;
     let mut interrupts = |time, filling: BorrowedFd<'_>| came_within(&mut signals, time, Some(filling));
     let options = arguments.tracing.tracer();
     let mut who = || target.whom();
-    let (recording, _) = window(&target, &options, arguments.length, &mut who, &mut interrupts, |threads| {
+    let (recording, _) = window(&target, &options, &disks, arguments.length, &mut who, &mut interrupts, |threads| {
         let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
         let how = if arguments.length.is_some() { "sooner" } else { "it" };
         let label = target.label();

@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+use inodyne_disk::Kept;
 use inodyne_launch::{SignalReader, Urgent};
 use inodyne_model::command::CommandSpec;
 use inodyne_model::place::Place;
@@ -13,8 +14,8 @@ use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::failure::{ExitStatus, Failure};
+use crate::host;
 use crate::target::{Target, join_all};
-use crate::{disks, host};
 
 /// How often the ring buffers are drained, and a control group is checked.
 const EVERY: Duration = Duration::from_millis(10);
@@ -49,13 +50,14 @@ pub fn ending_signals() -> Result<SignalReader, Failure> {
 }
 
 /// Watches whom `who` names for one window, once `tell` has been told how many threads are followed; returns it explained, and why it
-/// ended.
+/// ended. `disks` is what disks can do.
 ///
 /// # Errors
 /// The machine lacks something, or there is nobody to follow.
 pub fn window(
     target: &Target,
     options: &Options,
+    disks: &Kept,
     length: Option<Duration>,
     who: &mut dyn FnMut() -> Result<Whom, Failure>,
     interrupts: &mut Interrupts<'_>,
@@ -77,7 +79,7 @@ pub fn window(
     drop(urgent);
     let mut trace = tracer.finish()?;
     if let Some(block) = &mut trace.block {
-        disks::known().add_to(block);
+        disks.add_to(block);
     }
     let mut recording = recording(&label, trace);
     inodyne_analyse::explain(&mut recording);

@@ -18,7 +18,7 @@ use crate::options::time;
 use crate::ring::{Keep, Ring};
 use crate::target::Target;
 use crate::window::{Ended, came_within, ending_signals, window};
-use crate::{measure, report};
+use crate::{disks, measure, report};
 
 /// Two windows that begin in the same second would have the same name.
 const LEAST_EVERY: Duration = Duration::from_secs(1);
@@ -67,6 +67,8 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
     let mut signals = ending_signals()?;
     let name = inodyne_render::escaped(&into.display().to_string());
     crate::say::say!("inodyne: a window every {every:?} into {name}; Ctrl-C ends it");
+    // Once, since this also says what is ignored of it.
+    let disks = disks::known();
     let mut metrics = Metrics::default();
     let mut said = Said::default();
     // A name or a control group may be another's by the next window. A pid may, too, but then it is not the process that was meant.
@@ -78,7 +80,7 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
         let mut interrupts = |time, filling: BorrowedFd<'_>| came_within(&mut signals, time, Some(filling));
         let options = arguments.tracing.tracer();
         let mut one = |target: &Target| {
-            window(target, &options, arguments.length, &mut || target.whom(), &mut interrupts, |_| ())
+            window(target, &options, &disks, arguments.length, &mut || target.whom(), &mut interrupts, |_| ())
         };
         let recorded = match &lasting {
             Some(target) => one(target),

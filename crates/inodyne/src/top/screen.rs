@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use inodyne_disk::Kept;
 use inodyne_launch::SignalReader;
 use inodyne_render::escaped;
 use inodyne_trace::Options;
@@ -22,7 +23,7 @@ use crate::failure::{ExitStatus, Failure};
 use crate::ring::Ring;
 use crate::target::Target;
 use crate::window::{ending_signals, window};
-use crate::{host, report};
+use crate::{disks, host, report};
 
 /// Shows the view until the user has seen enough, or nobody is left.
 ///
@@ -31,6 +32,8 @@ use crate::{host, report};
 pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failure> {
     let signals = ending_signals()?;
     let watcher = Watcher::new(target, arguments.budget())?;
+    // Before the terminal is drawn on, since this also says what is ignored of it.
+    let disks = disks::known();
     let machine = host::describe();
     let head = Head {
         label: escaped(&target.label()),
@@ -43,6 +46,7 @@ pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failur
     let mut screen = Screen {
         arguments,
         target,
+        disks: &disks,
         terminal: Terminal::take().map_err(gone)?,
         signals,
         view: View::new(arguments.by, arguments.sort),
@@ -80,6 +84,8 @@ enum Ended {
 struct Screen<'a> {
     arguments: &'a TopArguments,
     target: &'a Target,
+    /// What disks can do.
+    disks: &'a Kept,
     terminal: Terminal,
     signals: SignalReader,
     view: View,
@@ -162,7 +168,8 @@ impl<'a> Screen<'a> {
     /// Records a window as `attach` does, and reports which file it is in, or what went wrong. Those that are watched stay watched: their
     /// children may be known from nothing else.
     fn record(&mut self, watcher: &mut Watcher<'a>) -> Result<Wanted, Failure> {
-        let (target, length, interval) = (self.target, self.arguments.length, self.arguments.interval);
+        let (target, disks) = (self.target, self.disks);
+        let (length, interval) = (self.arguments.length, self.arguments.interval);
         let watcher = RefCell::new(watcher);
         let mut failed = None;
         let mut wants = Wanted::Nothing;
@@ -199,7 +206,7 @@ impl<'a> Screen<'a> {
         };
         let begins = |_| end.set(Instant::now() + length);
         let mut who = || target.whom_with(watcher.borrow().processes());
-        let recorded = window(target, &Options::default(), Some(length), &mut who, &mut interrupts, begins);
+        let recorded = window(target, &Options::default(), disks, Some(length), &mut who, &mut interrupts, begins);
         self.view.recording = None;
         if let Some(failure) = failed {
             return Err(failure);
