@@ -18,8 +18,8 @@ use support::programs::copy_for_everybody;
 use support::state::{Moments, our_programs};
 use support::window::{Killed, Open, holds_together, syncs_slowly, window};
 use support::{
-    Cgroup, as_in_a_terminal, as_nobody, calls, eventually, fixture, inodyne, is_alive, load, machine, run, scratch,
-    start,
+    Cgroup, as_in_a_terminal, as_nobody, ask_twice_at_once, calls, eventually, fixture, inodyne, is_alive, load,
+    machine, run, scratch, start,
 };
 
 /// A program of `fixtures/attached.c` that does what it is told to.
@@ -405,7 +405,8 @@ fn a_damaged_file_about_a_disk_is_told_once_however_many_windows_there_are() {
     command.args(["attach", "--pid", &target.pid().to_string(), "--every", "1s", "--for", "100ms", "--into"]);
     let series = start(command.arg(&ring).env("XDG_STATE_HOME", &state));
     let were_several = eventually(|| std::fs::read_dir(&ring).expect("a directory").count() >= 3);
-    kill(series.pid(), Signal::SIGINT).expect("it is there");
+    // The second signal does not end it in its own way.
+    ask_twice_at_once(series.pid());
     let outcome = series.end().ended_with(0);
     assert!(were_several, "{}", outcome.stderr);
     assert_eq!(outcome.stderr.matches("damaged.json is ignored").count(), 1, "{}", outcome.stderr);

@@ -23,7 +23,9 @@ use nix::sys::termios::{InputFlags, LocalFlags, OutputFlags, tcgetattr};
 use nix::unistd::Pid;
 use serde_json::Value;
 use support::window::{Killed, syncs_slowly};
-use support::{Cgroup, Outcome, as_in_a_terminal, eventually, fixture, inodyne, load, machine, run, scratch};
+use support::{
+    Cgroup, Outcome, as_in_a_terminal, ask_twice_at_once, eventually, fixture, inodyne, load, machine, run, scratch,
+};
 
 /// Writes and syncs, again and again.
 fn syncs(directory: &Path) -> Killed {
@@ -247,7 +249,7 @@ fn signals_and_the_end_of_whom_is_watched_leave_the_terminal_as_it_was() {
     let (_machine, scratch) = (machine(), scratch());
     let target = syncs(scratch.path());
     let pid = target.pid().to_string();
-    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
         let mut top = AtTerminal::start(&["--pid", &pid, "--interval", "300ms"], 200, 60);
         top.shows("WAITS");
         kill(Pid::from_raw(top.child.pid() as i32), signal).expect("it is there");
@@ -257,6 +259,24 @@ fn signals_and_the_end_of_whom_is_watched_leave_the_terminal_as_it_was() {
     top.shows("WAITS");
     drop(target);
     top.shows("nobody is left");
+    top.ended();
+}
+
+#[test]
+fn a_second_signal_does_not_end_it_in_its_own_way() {
+    let (_machine, scratch) = (machine(), scratch());
+    let target = syncs(scratch.path());
+    let pid = target.pid().to_string();
+    let mut command = inodyne();
+    command.args(["top", "--batch", "--interval", "200ms", "--pid", &pid]);
+    let mut top = Killed(as_in_a_terminal(&mut command).stdout(Stdio::piped()).spawn().expect("it starts"));
+    let mut said = BufReader::new(top.0.stdout.take().expect("a pipe"));
+    said.read_line(&mut String::new()).expect("the first look");
+    ask_twice_at_once(Pid::from_raw(top.pid() as i32));
+    assert_eq!(top.0.wait().expect("our child").code(), Some(0));
+    let mut top = AtTerminal::start(&["--pid", &pid, "--interval", "300ms"], 200, 60);
+    top.shows("WAITS");
+    ask_twice_at_once(Pid::from_raw(top.child.pid() as i32));
     top.ended();
 }
 

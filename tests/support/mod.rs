@@ -290,6 +290,15 @@ pub fn eventually(happens: impl Fn() -> bool) -> bool {
     true
 }
 
+/// Has a process find two signals at once that ask it to end: it is stopped until both have come.
+pub fn ask_twice_at_once(process: nix::unistd::Pid) {
+    let send = |each: Signal| nix::sys::signal::kill(process, each).expect("it is there");
+    send(Signal::SIGSTOP);
+    let stat = format!("/proc/{process}/stat");
+    assert!(eventually(|| fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))), "it goes on");
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGCONT].into_iter().for_each(send);
+}
+
 /// Whether a process with this pid exists and has not ended.
 pub fn is_alive(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

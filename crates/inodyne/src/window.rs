@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use inodyne_disk::Kept;
-use inodyne_launch::{SignalReader, Urgent};
+use inodyne_launch::{ASKING_TO_END, SignalReader, Urgent};
 use inodyne_model::command::CommandSpec;
 use inodyne_model::place::Place;
 use inodyne_model::recording::Recording;
@@ -45,8 +45,20 @@ pub type Interrupts<'a> = dyn FnMut(Duration, BorrowedFd<'_>) -> bool + 'a;
 /// # Errors
 /// The system does not allow that.
 pub fn ending_signals() -> Result<SignalReader, Failure> {
+    reads(&ENDING)
+}
+
+/// The same and SIGQUIT: for who draws on a terminal, which that would otherwise leave in the state that it is drawn on in.
+///
+/// # Errors
+/// The system does not allow that.
+pub fn all_ending_signals() -> Result<SignalReader, Failure> {
+    reads(&ASKING_TO_END)
+}
+
+fn reads(signals: &[Signal]) -> Result<SignalReader, Failure> {
     let unwatched = |error| Failure::new(ExitStatus::Lacking, format_args!("cannot watch signals: {error}"));
-    SignalReader::of(ENDING).map_err(unwatched)
+    SignalReader::of(signals.iter().copied()).map_err(unwatched)
 }
 
 /// Watches whom `who` names for one window, once `tell` has been told how many threads are followed; returns it explained, and why it

@@ -17,7 +17,7 @@ use crate::format::ReportFormat;
 use crate::options::time;
 use crate::ring::{Keep, Ring};
 use crate::target::Target;
-use crate::window::{Ended, came_within, ending_signals, window};
+use crate::window::{Ended, came_within, ending_signals, forget, window};
 use crate::{disks, measure, report};
 
 /// Two windows that begin in the same second would have the same name.
@@ -106,6 +106,7 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
         }
         let rest = every.saturating_sub(began.elapsed());
         if ended == Ended::Interrupted || came_within(&mut signals, rest, None) {
+            forget(signals);
             return Ok(said.exit_code());
         }
     }

@@ -16,7 +16,7 @@ use super::look::{DRAINED_EVERY, Look, Watcher};
 use super::table::{By, Column, Line, lines};
 use crate::failure::{ExitStatus, Failure};
 use crate::target::Target;
-use crate::window::{came_within, ending_signals};
+use crate::window::{came_within, ending_signals, forget};
 
 /// The format of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -70,6 +70,7 @@ pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failur
             break;
         }
     }
+    forget(signals);
     Ok(ExitCode::SUCCESS)
 }
 

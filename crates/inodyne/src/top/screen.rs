@@ -22,7 +22,7 @@ use super::view::{View, Wanted, is_interrupt, plain};
 use crate::failure::{ExitStatus, Failure};
 use crate::ring::Ring;
 use crate::target::Target;
-use crate::window::{ending_signals, window};
+use crate::window::{all_ending_signals, forget, window};
 use crate::{disks, host, report};
 
 /// Shows the view until the user has seen enough, or nobody is left.
@@ -30,7 +30,7 @@ use crate::{disks, host, report};
 /// # Errors
 /// The machine lacks something, there is nobody to follow, or the terminal is gone.
 pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failure> {
-    let signals = ending_signals()?;
+    let signals = all_ending_signals()?;
     let watcher = Watcher::new(target, arguments.budget())?;
     // Before the terminal is drawn on, since this also says what is ignored of it.
     let disks = disks::known();
@@ -55,13 +55,14 @@ pub fn run(arguments: &TopArguments, target: &Target) -> Result<ExitCode, Failur
         recorded: Vec::new(),
     };
     let ended = screen.watch(watcher);
-    let recorded = std::mem::take(&mut screen.recorded);
+    let Screen { terminal, signals, recorded, .. } = screen;
     // The terminal first: what is printed now is to stay on it.
-    drop(screen);
+    drop(terminal);
     for recorded in recorded {
         // That terminal may be gone.
         let _ = writeln!(anstream::stderr(), "inodyne: {recorded}");
     }
+    forget(signals);
     if ended? == Ended::NobodyLeft {
         crate::say::say!("inodyne: nobody is left of {}", escaped(&target.label()));
     }
