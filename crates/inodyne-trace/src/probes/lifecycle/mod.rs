@@ -196,8 +196,12 @@ fn threads(
         let mut unfinished = Nanos::ZERO;
         match thread.state {
             STATE_BLOCKED => {
-                thread.blocked_ns += left;
-                waits.push(unfinished_wait(&thread, Nanos(left)));
+                // Since it was woken it has waited for a CPU. A wake-up from before it slept says nothing about this wait.
+                let ready = if thread.wake_ns > thread.since { now.0.saturating_sub(thread.wake_ns) } else { 0 };
+                let blocked = left.saturating_sub(ready);
+                thread.blocked_ns += blocked;
+                thread.ready_ns += ready;
+                waits.push(unfinished_wait(&thread, Nanos(blocked)));
             }
             STATE_READY => thread.ready_ns += left,
             // `so_far` has it.
@@ -334,8 +338,8 @@ mod tests {
     }
 
     /// What only the kernel side uses.
-    const UNREAD: [&str; 23] = [
-        "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "touched", "wake_ns", "waker_stack",
+    const UNREAD: [&str; 22] = [
+        "task", "call_start", "call_blocked_ns", "call_ready_ns", "group", "depth", "touched", "waker_stack",
         "waker_tid", "waker", "executed", "renamed", "unused2", "waker_number", "slot", "unseen_ns", "runtime_start", "pages_of_call", "page_read", "page_faulted",
         "random", "stands_for",
     ];
@@ -375,9 +379,14 @@ mod tests {
         assert!(!helper.server);
         assert_eq!(helper.parent, Some(225));
         let blocked = Thread { state: STATE_BLOCKED, flags: 0, ..thread };
-        let (_, waits) = threads(&[], [blocked].into_iter(), &call_slots(), Nanos(1_000));
-        assert_eq!((waits[0].stack, waits[0].ns), (StackId(211), Nanos(1_000 - 202)));
+        let (closed, waits) = threads(&[], [blocked].into_iter(), &call_slots(), Nanos(1_000));
+        assert_eq!((waits[0].stack, waits[0].ns), (StackId(211), Nanos(210 - 202)));
         assert_eq!(waits[0].syscall.as_deref(), Some("write"));
+        let times = [closed[0].blocked_ns, closed[0].runqueue_ns];
+        assert_eq!(times, [216 + 210 - 202, 215 + 1_000 - 210].map(Nanos), "it is woken, and has no CPU");
+        let asleep = Thread { wake_ns: 201, ..blocked };
+        let (closed, waits) = threads(&[], [asleep].into_iter(), &call_slots(), Nanos(1_000));
+        assert_eq!([waits[0].ns, closed[0].runqueue_ns], [1_000 - 202, 215].map(Nanos), "nobody has woken it");
         every_field_counts("thread", thread, &UNREAD, decoded);
     }
 
