@@ -18,8 +18,14 @@ pub(crate) const BUSY: f64 = 0.8;
 /// With at least this many requests at once, one more would only wait for the others. Read-ahead alone keeps two in flight.
 pub(crate) const MANY: f64 = 4.0;
 
-/// The disk that a command in this place worked with, and what bounds the command.
-pub(crate) fn bound(block: &BlockIo, wall: Nanos, ledger: &Ledger, place: Option<&Place>) -> Option<Bound> {
+/// The disk that a command in this place worked with, and what bounds the command. Of `whole` it waited for a part.
+pub(crate) fn bound(
+    block: &BlockIo,
+    wall: Nanos,
+    ledger: &Ledger,
+    whole: Nanos,
+    place: Option<&Place>,
+) -> Option<Bound> {
     let waiting = |is_meant: fn(Cause) -> bool| -> Nanos {
         let rows = ledger.rows.iter().filter(|row| row.kind == RowKind::Blocked);
         rows.filter(|row| row.cause.is_some_and(is_meant)).map(|row| row.ns).sum()
@@ -29,7 +35,7 @@ pub(crate) fn bound(block: &BlockIo, wall: Nanos, ledger: &Ledger, place: Option
     let is_journal = of_journal.share_of(waiting) >= MOSTLY;
     let disk = worked_with(block, place, if is_journal { Nanos::ZERO } else { waiting })?;
     let load = Load::of(disk, &block.paths, wall);
-    let by = if waiting.share_of(ledger.wall_ns) < LEAST_WAITING {
+    let by = if waiting.share_of(whole) < LEAST_WAITING {
         BoundBy::NotTheDevice
     } else if is_journal {
         BoundBy::Journal
@@ -126,7 +132,8 @@ mod tests {
             (idle, ms(1_000), vec![(Cause::DeviceRead, ms(800))], BoundBy::Latency),
             (ms(950), many, vec![(Cause::Journal, ms(500)), (Cause::DeviceWrite, ms(300))], BoundBy::Journal),
         ] {
-            let found = bound(&block("7:0", "loop0", busy, at_device), ms(1_000), &ledger(&waits), None);
+            let (block, ledger) = (block("7:0", "loop0", busy, at_device), ledger(&waits));
+            let found = bound(&block, ms(1_000), &ledger, ledger.wall_ns, None);
             assert_eq!(found.map(|found| found.by), Some(by), "{waits:?}");
         }
     }

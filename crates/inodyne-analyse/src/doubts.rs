@@ -164,7 +164,7 @@ fn busy_disk(trace: &Trace) -> Option<String> {
         trace.ledger.rows.iter().filter(|row| row.cause.is_some_and(is_meant)).map(|row| row.ns).sum::<Nanos>()
     };
     let waited = waits(waits_for_an_answer);
-    if waited.share_of(trace.ledger.wall_ns) < WAITS_FOR_DEVICES {
+    if waited.share_of(trace.time_with_devices()) < WAITS_FOR_DEVICES {
         return None;
     }
     let used = block.disks.iter().filter_map(|disk| Some((disk, strangers::on_disk(trace, &disk.number)?)));

@@ -94,9 +94,10 @@ fn explain_trace(trace: &mut Trace, place: Option<&Place>) {
         Begin::Launched => path::walked(trace, &classifier)
             .unwrap_or_else(|| (headline::ledger(trace.wall_ns, &trace.threads), CriticalPath::default())),
     };
+    let whole = trace.time_with_devices();
     if let Some(block) = &mut trace.block {
         block.paths = io_paths::of(block, &trace.observed);
-        block.bound = device::bound(block, trace.wall_ns, &trace.ledger, place);
+        block.bound = device::bound(block, trace.wall_ns, &trace.ledger, whole, place);
     }
     let groups = trace.requests.as_ref().map(|requests| requests::groups(trace, requests, &classifier));
     if let (Some(requests), Some(groups)) = (&mut trace.requests, groups) {

@@ -44,7 +44,9 @@ pub(crate) fn ledger(threads: &[ThreadLedger]) -> Ledger {
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::block::{Amount, Asker, BlockIo, BoundBy, Disk, Operation, Requests};
     use inodyne_model::cause::Cause;
+    use inodyne_model::observed::{ThreadObserved, Wait};
     use inodyne_model::recording::Recording;
     use inodyne_model::sample::{self, ms};
 
@@ -72,6 +74,28 @@ mod tests {
         assert_eq!(journal(true), [(ms(40.0), 1)], "what began before is a row of its own");
         assert_eq!(trace.ledger.rows[1].cause, Some(Cause::Sleep), "{:?}", trace.ledger.rows);
         assert_eq!(trace.ledger.rows.last().map(|row| row.kind), Some(RowKind::Unexplained));
+    }
+
+    #[test]
+    fn threads_that_do_nothing_do_not_hide_what_bounds_the_others() {
+        let mut recording = sample::window_recording();
+        let trace = &mut recording.traces[0];
+        let (idle, sleep) = (trace.observed.threads[2].clone(), trace.observed.waits[3].clone());
+        for number in 4..40 {
+            trace.observed.threads.push(ThreadObserved { number, ..idle.clone() });
+            trace.observed.waits.push(Wait { thread: number, ..sleep.clone() });
+        }
+        let disk = Disk { number: "8:0".to_owned(), name: "sda".to_owned(), ..Disk::default() };
+        let amount = Amount { requests: 1, bytes: 4_096, timed: 1, device_ns: ms(1.0), ..Amount::default() };
+        let (operation, asker) = (Operation::Write, Asker::Command);
+        let requests = Requests { disk: disk.number.clone(), operation, asker, amount, ..Requests::default() };
+        trace.block = Some(BlockIo { disks: vec![disk], requests: vec![requests], ..BlockIo::default() });
+        crate::explain(&mut recording);
+        let trace = &recording.traces[0];
+        let bound = trace.block.as_ref().and_then(|block| block.bound.as_ref()).expect("one disk was used");
+        assert_eq!((bound.by, bound.waiting_ns), (BoundBy::Journal, ms(1_740.0)));
+        assert!(bound.waiting_ns.share_of(trace.ledger.wall_ns) < 0.1);
+        assert!(bound.waiting_ns.share_of(trace.time_with_devices()) > 0.9);
     }
 
     #[test]

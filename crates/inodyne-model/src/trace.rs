@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 use crate::block::{BlockIo, Journal};
+use crate::cause::Cause;
 use crate::files::Files;
-use crate::ledger::{Ledger, Row};
+use crate::ledger::{Ledger, Row, View};
 use crate::limit::Limit;
 use crate::loss::Lost;
 use crate::neighbours::Neighbours;
@@ -122,6 +123,16 @@ pub enum Tracer {
 }
 
 impl Trace {
+    /// The time of which waiting for a device is a part: that of the ledger; in a window, that of the threads that waited for one at all.
+    /// Of others there may be any number, which do nothing.
+    pub fn time_with_devices(&self) -> Nanos {
+        if self.ledger.view != View::Window {
+            return self.ledger.wall_ns;
+        }
+        let waited = |thread: &&ThreadLedger| thread.rows.iter().any(|row| row.cause.is_some_and(Cause::is_of_device));
+        self.threads.iter().filter(waited).map(|thread| thread.lifetime_ns).sum()
+    }
+
     /// What tracing cost, as far as that is known without untraced runs: the number of calls and of switches, times the measured cost of
     /// each, and whatever else programs did, spread over as many CPUs as were busy in this time. Where others kept the command from a CPU,
     /// it had less than one, and each nanosecond took longer.

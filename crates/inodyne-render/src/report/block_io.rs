@@ -14,6 +14,7 @@ use super::case::Case;
 use super::definition::{Definition, Show};
 use super::table::{Column, Records, RowKind, Table};
 use super::value::{Cell, Value};
+use super::window::is_window;
 use crate::disk::made_use_of;
 use crate::line::{Span, Style};
 use crate::units::{bytes, counted, duration, percent, rate, rate_of_bytes};
@@ -98,9 +99,16 @@ fn bounds(block: &BlockIo, bound: &Bound, disk: &Disk, trace: &Trace) -> String 
     // Nothing follows from what was asked of it while the command hardly waited for it.
     let used = Use::of(disk, block, &load).filter(|_| bound.by != BoundBy::NotTheDevice);
     let used = used.map_or_else(String::new, |used| format!("; {}", made_use_of(name, &used, &load)));
+    let share = percent(bound.waiting_ns.share_of(trace.time_with_devices()));
+    let (waited, of_it) = if !is_window(trace) {
+        (format!("waited for a device {share} of the time"), "it")
+    } else if bound.waiting_ns == Nanos::ZERO {
+        ("no thread waited for a device".to_owned(), "the window")
+    } else {
+        (format!("threads that waited for a device did so {share} of their time"), "the window")
+    };
     format!(
-        "{what}: waited for a device {} of the time; {name} busy {} of it, {:.1} requests at once, {} requests and {} a second{each}{used}",
-        percent(bound.waiting_ns.share_of(trace.ledger.wall_ns)),
+        "{what}: {waited}; {name} busy {} of {of_it}, {:.1} requests at once, {} requests and {} a second{each}{used}",
         percent(load.busy),
         load.depth,
         rate(load.requests_per_s),
@@ -262,4 +270,41 @@ fn records(recording: &Recording) -> Records {
         };
         block.paths.iter().map(values).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use inodyne_model::cause::Cause;
+    use inodyne_model::ledger::{Ledger, Row, RowKind, View};
+    use inodyne_model::sample::ms;
+    use inodyne_model::trace::ThreadLedger;
+
+    use super::*;
+
+    #[test]
+    fn in_a_window_the_time_is_that_of_the_threads_that_waited() {
+        let row = |cause, ns| Row { cause: Some(cause), ..Row::new(RowKind::Blocked, ms(ns)) };
+        let thread = |number, row: Row| ThreadLedger {
+            number,
+            pid: 7,
+            tid: 7,
+            comm: "db".to_owned(),
+            lifetime_ns: ms(1_000.0),
+            rows: vec![row],
+        };
+        let mut threads: Vec<ThreadLedger> = (2..40).map(|number| thread(number, row(Cause::Poll, 1_000.0))).collect();
+        threads.push(thread(1, row(Cause::DeviceRead, 900.0)));
+        let ledger = Ledger { view: View::Window, wall_ns: ms(39_000.0), ..Ledger::default() };
+        let mut trace = Trace { wall_ns: ms(1_000.0), ledger, threads, ..Trace::default() };
+        let disk = Disk { number: "8:0".to_owned(), name: "sda".to_owned(), ..Disk::default() };
+        let words = |trace: &Trace, waiting_ns, by| {
+            bounds(&BlockIo::default(), &Bound { disk: disk.number.clone(), waiting_ns, by }, &disk, trace)
+        };
+        let said = words(&trace, ms(900.0), BoundBy::Latency);
+        let expected = "how fast sda answers: threads that waited for a device did so 90% of their time; sda busy ";
+        assert!(said.starts_with(expected) && said.contains("% of the window, "), "{said}");
+        trace.threads.pop();
+        let said = words(&trace, Nanos::ZERO, BoundBy::NotTheDevice);
+        assert!(said.starts_with("not the device: no thread waited for a device; sda busy "), "{said}");
+    }
 }
