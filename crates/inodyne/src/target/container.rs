@@ -8,6 +8,8 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use inodyne_model::cgroup::{ID_DIGITS, container_id, is_id_digit};
 use serde::Deserialize;
@@ -28,6 +30,10 @@ const LISTS: [&str; 2] = ["containers.json", "volatile-containers.json"];
 const KUBELET: &str = "var/log/containers";
 /// The programs that know names that are kept elsewhere.
 const PROGRAMS: [&str; 3] = ["docker", "podman", "nerdctl"];
+/// How long each of them is waited for: its daemon may not answer, above all on a machine whose disks do not.
+const LONGEST: Duration = Duration::from_secs(5);
+/// How often it is looked whether it has answered.
+const EVERY: Duration = Duration::from_millis(5);
 
 /// The control groups of the containers with this name, or of the one whose id is this or begins with it.
 ///
@@ -173,16 +179,31 @@ fn kubelet(directory: &Path, name: &str) -> BTreeSet<String> {
     entries(directory).filter_map(id).collect()
 }
 
-/// The id that one of the programs reports, if it is installed.
+/// The id that one of the programs reports, if it is installed and answers.
 fn asked(name: &str) -> Option<String> {
     PROGRAMS.iter().find_map(|program| {
         let mut command = Command::new(program);
         // An image may have the same name.
         command.args(["inspect", "--type", "container", "--format", "{{.Id}}", "--", name]);
-        command.stdin(Stdio::null()).stderr(Stdio::null());
-        let said = String::from_utf8(command.output().ok()?.stdout).ok()?;
-        container_id(said.trim()).map(str::to_owned)
+        container_id(said_within(&mut command, LONGEST)?.trim()).map(str::to_owned)
     })
+}
+
+/// What a program prints, which must fit into a pipe. One that takes longer is ended.
+fn said_within(command: &mut Command, longest: Duration) -> Option<String> {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let until = Instant::now() + longest;
+    while child.try_wait().ok()?.is_none() {
+        if Instant::now() >= until {
+            child.kill().and_then(|()| child.wait()).ok()?;
+            return None;
+        }
+        thread::sleep(EVERY);
+    }
+    let mut said = String::new();
+    child.stdout.take()?.read_to_string(&mut said).ok()?;
+    Some(said)
 }
 
 #[cfg(test)]
@@ -215,6 +236,15 @@ mod tests {
         assert_eq!(machine(r"machine-my\x2dweb\x2d1.scope").as_deref(), Some("my-web-1"));
         assert_eq!(machine(r"machine-a\x2.scope").as_deref(), Some(r"a\x2"));
         assert_eq!(machine("web.service"), None);
+    }
+
+    #[test]
+    fn a_program_that_does_not_answer_is_not_waited_for() {
+        let mut never = Command::new("sleep");
+        assert_eq!(said_within(never.arg("1000"), Duration::from_millis(50)), None);
+        let mut soon = Command::new("echo");
+        assert_eq!(said_within(soon.arg(ID), Duration::from_secs(60)), Some(format!("{ID}\n")));
+        assert_eq!(said_within(&mut Command::new("no-such-program"), Duration::from_secs(60)), None);
     }
 
     #[test]
