@@ -412,6 +412,19 @@ fn whoever_ignores_the_end_of_children_hears_of_the_commands() {
     );
 }
 
+/// systemd ignores it for services, and so do CI runners; the runtime of Rust ignores it in inodyne itself, which is not for the command.
+#[test]
+fn a_broken_pipe_is_ignored_by_the_command_where_whoever_started_it_ignores_it() {
+    let _machine = machine();
+    for (option, is_ignored) in [("--default-signal=PIPE", false), ("--ignore-signal=PIPE", true)] {
+        let mut command = Command::new("env");
+        command.args([option, env!("CARGO_BIN_EXE_inodyne"), "run", "--no-trace"]);
+        let told = run(command.args(["--", "grep", "SigIgn", "/proc/self/status"])).ended_with(0).text();
+        let mask = u64::from_str_radix(told.trim().rsplit('\t').next().expect("a mask"), 16).expect("hexadecimal");
+        assert_eq!(mask & 1 << (Signal::SIGPIPE as u64 - 1) != 0, is_ignored, "{option}: {told}");
+    }
+}
+
 #[test]
 fn json_is_all_there_is_on_standard_output() {
     let _machine = machine();

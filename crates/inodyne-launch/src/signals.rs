@@ -43,6 +43,19 @@ pub fn hear_of_children() {
     }
 }
 
+/// Whether a broken pipe was ignored before Rust's runtime began, which ignores it in every program, before `main`.
+static WAS_PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Only a system call is made: nothing of Rust's runtime is there yet.
+extern "C" fn ask_about_pipes() {
+    WAS_PIPE_IGNORED.store(is_ignored(Signal::SIGPIPE).unwrap_or(false), Relaxed);
+}
+
+/// The C library calls what this section points at, before the runtime begins: Rust's own library learns of its arguments that way.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_THE_RUNTIME: extern "C" fn() = ask_about_pipes;
+
 /// Whether this process ignores a signal.
 ///
 /// # Errors
@@ -125,12 +138,18 @@ pub(crate) fn inherited_mask() -> SigSet {
     *INHERITED.get_or_init(|| SigSet::thread_get_mask().unwrap_or(SigSet::empty()))
 }
 
-/// The signals that whoever started inodyne wants to be ignored (`nohup`, a shell's background job), so that the command
-/// can be started that way too. Rust ignores SIGPIPE in every program before `main`: what it was before is not known.
+/// The signals that whoever started inodyne wants to be ignored (`nohup`, a shell's background job, systemd and CI runners, which ignore
+/// SIGPIPE), so that the command can be started that way too.
 pub(crate) fn inherited_ignores() -> io::Result<Vec<Signal>> {
     let mut ignored = Vec::new();
-    for each in Signal::iterator().filter(|signal| *signal != Signal::SIGPIPE) {
-        if is_ignored(each)? || each == Signal::SIGCHLD && WERE_CHILDREN_IGNORED.load(Relaxed) {
+    for each in Signal::iterator() {
+        let was_ignored = match each {
+            // By this process it always is.
+            Signal::SIGPIPE => WAS_PIPE_IGNORED.load(Relaxed),
+            Signal::SIGCHLD => is_ignored(each)? || WERE_CHILDREN_IGNORED.load(Relaxed),
+            _ => is_ignored(each)?,
+        };
+        if was_ignored {
             ignored.push(each);
         }
     }
