@@ -15,9 +15,10 @@ use nix::unistd::{ForkResult, Pid, getpgid, getsid, setpgid};
 use rustix::event::{PollFd, PollFlags, poll};
 
 fn main() {
-    let tests: [(&str, fn()); 10] = [
+    let tests: [(&str, fn()); 11] = [
         ("files_are_read_and_written", files_are_read_and_written),
         ("a_command_runs_once_it_is_released", a_command_runs_once_it_is_released),
+        ("pwd_changes_only_with_the_directory", pwd_changes_only_with_the_directory),
         ("what_cannot_be_executed_is_told_before_the_release", what_cannot_be_executed_is_told_before_the_release),
         ("a_signal_to_a_held_command_acts_when_it_is_released", a_signal_to_a_held_command_acts_when_it_is_released),
         ("what_was_blocked_before_stays_blocked_and_no_more", what_was_blocked_before_stays_blocked_and_no_more),
@@ -110,6 +111,30 @@ fn a_command_runs_once_it_is_released() {
     assert_eq!(fs::read_to_string(place.path().join("made")).expect("written"), "said\n");
     held.finish(Leftovers::Kill).expect("the guard ends");
     assert!(children(Pid::this()).is_empty());
+}
+
+fn pwd_changes_only_with_the_directory() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (other, here) = (place.path().to_owned(), std::env::current_dir().expect("it is there"));
+    let printed = |directory: &std::path::Path| {
+        let out = fs::File::create(place.path().join("out")).expect("scratch");
+        let output = Output::File(out.as_raw_fd());
+        let spec = LaunchSpec { output, directory: Some(directory.into()), ..spec(&["printenv", "PWD"]) };
+        inodyne_launch::run_to_end(&spec).expect("it starts");
+        fs::read_to_string(place.path().join("out")).expect("scratch")
+    };
+    let before = std::env::var_os("PWD");
+    // The same directory by another name, as it has one over a link.
+    // SAFETY: this process has one thread.
+    unsafe { std::env::set_var("PWD", "/proc/self/cwd") };
+    assert_eq!([printed(&here), printed(&other)], ["/proc/self/cwd\n".to_owned(), format!("{}\n", other.display())]);
+    // SAFETY: as above.
+    unsafe { std::env::remove_var("PWD") };
+    assert_eq!(printed(&here), "");
+    if let Some(before) = before {
+        // SAFETY: as above.
+        unsafe { std::env::set_var("PWD", before) };
+    }
 }
 
 fn what_cannot_be_executed_is_told_before_the_release() {

@@ -227,13 +227,15 @@ fn prepare(spec: &LaunchSpec, arm_program: Option<BorrowedFd<'_>>, ignored: &[Si
     }
     die_with_the_guard().map_err(at(Stage::Prepare))?;
     if let Some(directory) = &spec.directory {
+        let before = nix::unistd::getcwd();
         nix::unistd::chdir(directory.as_path()).map_err(at(Stage::Directory))?;
-        let entered = if directory.is_absolute() {
-            directory.clone()
-        } else {
-            nix::unistd::getcwd().map_err(at(Stage::Directory))?
-        };
-        set(&mut environment, "PWD", entered.into_os_string());
+        let entered = nix::unistd::getcwd();
+        // Who stays where inodyne was started keeps its PWD, which may be the directory's name over a link, or not be there.
+        if before.is_err() || entered != before {
+            let named =
+                if directory.is_absolute() { directory.clone() } else { entered.map_err(at(Stage::Directory))? };
+            set(&mut environment, "PWD", named.into_os_string());
+        }
     }
     for (name, value) in &spec.environment {
         set(&mut environment, name, value.clone());
