@@ -15,7 +15,7 @@ use nix::unistd::{ForkResult, Pid, getpgid, getsid, setpgid};
 use rustix::event::{PollFd, PollFlags, poll};
 
 fn main() {
-    let tests: [(&str, fn()); 11] = [
+    let tests: [(&str, fn()); 12] = [
         ("files_are_read_and_written", files_are_read_and_written),
         ("a_command_runs_once_it_is_released", a_command_runs_once_it_is_released),
         ("pwd_changes_only_with_the_directory", pwd_changes_only_with_the_directory),
@@ -27,6 +27,7 @@ fn main() {
         ("a_dropped_command_goes_with_all_its_descendants", a_dropped_command_goes_with_all_its_descendants),
         ("nothing_outlives_a_killed_process_group", nothing_outlives_a_killed_process_group),
         ("what_is_left_running_may_go_on", what_is_left_running_may_go_on),
+        ("where_nothing_is_left_the_end_is_told_at_once", where_nothing_is_left_the_end_is_told_at_once),
     ];
     // Whoever started this may ignore signals (nohup does), and commands inherit that.
     for each in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1] {
@@ -269,4 +270,19 @@ fn what_is_left_running_may_go_on() {
             .for_each(|pid| nix::sys::signal::kill(pid, Signal::SIGKILL).expect("it is ours"));
         eventually("they are gone", || with_argument(&asleep).is_empty());
     }
+}
+
+/// Whoever times how long it takes until everything is on the disk begins to flush only then.
+fn where_nothing_is_left_the_end_is_told_at_once() {
+    let spec = spec(&["sh", "-c", "true & wait"]);
+    let held = start(&spec, None).expect("it starts");
+    let guard = only(children(Pid::this()));
+    held.release().expect("the guard is there");
+    assert_eq!(held.ended(&spec).expect("it ends").left_running, 0);
+    // It has read what tells of the command's end, 128 bytes, and not about each process on this machine. What its children have read counts
+    // only in the account of the whole process.
+    let read = fs::read_to_string(format!("/proc/{guard}/task/{guard}/io")).expect("its account");
+    let read = read.lines().find_map(|line| line.strip_prefix("rchar: ")).expect("it is told");
+    assert!(read.parse::<u64>().expect("a number") < 500, "{read} bytes");
+    held.finish(Leftovers::Kill).expect("the guard ends");
 }

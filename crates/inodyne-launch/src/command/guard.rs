@@ -77,11 +77,13 @@ fn follow(command: &Running, channel: &Channel, child_ended: &SignalFd) -> io::R
         if a_child {
             while child_ended.read_signal()?.is_some() {}
             let ended_ns = monotonic_ns();
-            if let Some((status, usage)) = reap(command.pid)
+            let (of_command, is_alone) = reap(command.pid);
+            if let Some((status, usage)) = of_command
                 && !reported
             {
                 reported = true;
-                channel.send_report(&Report::Ended(ended(status, &usage, command, ended_ns)))?;
+                let left_running = if is_alone { 0 } else { running_children() };
+                channel.send_report(&Report::Ended(ended(status, &usage, command, ended_ns, left_running)))?;
             }
         }
         if an_order {
@@ -111,8 +113,9 @@ fn close_ours(kept: &[Option<RawFd>]) {
     }
 }
 
-/// Waits for all children that have ended; returns the command's status if it is among them.
-fn reap(command: NixPid) -> Option<(i32, libc::rusage)> {
+/// Waits for all children that have ended; returns the command's status if it is among them, and whether no child is left. That takes two
+/// calls where the command leaves nothing behind, whereas looking for children among all processes takes milliseconds.
+fn reap(command: NixPid) -> (Option<(i32, libc::rusage)>, bool) {
     let mut found = None;
     loop {
         let mut status = 0;
@@ -121,21 +124,28 @@ fn reap(command: NixPid) -> Option<(i32, libc::rusage)> {
         // SAFETY: both pointers are valid for writing.
         let pid = unsafe { libc::wait4(-1, &mut status, libc::WNOHANG, &mut usage) };
         match pid {
-            ..=0 => return found,
+            // ECHILD: there are none.
+            ..0 => return (found, true),
+            0 => return (found, false),
             _ if pid == command.as_raw() => found = Some((status, usage)),
             _ => {}
         }
     }
 }
 
-fn ended(status: i32, account: &libc::rusage, command: &Running, ended_ns: Nanos) -> Ended {
+fn ended(status: i32, account: &libc::rusage, command: &Running, ended_ns: Nanos, left_running: u32) -> Ended {
     Ended {
         released_ns: command.released_ns,
         ended_ns,
         exit: Exit::of_status(status.cast_unsigned()),
         usage: child::usage(account).since(&command.used),
-        left_running: children().iter().filter(|(_, runs)| *runs).count() as u32,
+        left_running,
     }
+}
+
+/// How many of the guard's children are still running.
+fn running_children() -> u32 {
+    children().iter().filter(|(_, runs)| *runs).count() as u32
 }
 
 /// Kills everything below the guard. A killed process's children come to the guard (it is their subreaper), so this
