@@ -30,10 +30,12 @@ fn commands_that_cannot_be_executed() {
     let _machine = machine();
     let scratch = scratch();
     fs::write(scratch.path().join("plain"), "no program").expect("written");
-    let plain = scratch.path().join("plain");
+    prepare(scratch.path(), "echo '#!/no/such/shell' >script; chmod +x script");
+    let [plain, script] = ["plain", "script"].map(|name| scratch.path().join(name));
     for (argv, code, said) in [
         ("no-such-command-anywhere", 127, "command not found"),
         ("./nor/here", 127, "command not found"),
+        (script.to_str().expect("ASCII"), 127, "the interpreter in its first line"),
         (plain.to_str().expect("ASCII"), 126, "permission denied"),
         ("/usr", 126, "is a directory"),
     ] {

@@ -123,7 +123,7 @@ impl LaunchError {
     /// that killed it.
     pub fn shell_code(&self) -> Option<u8> {
         match self {
-            LaunchError::NotStarted { stage: Stage::Execute, errno, .. } => {
+            LaunchError::NotStarted { stage: Stage::Execute | Stage::Interpret, errno, .. } => {
                 Some(if *errno == libc::ENOENT { 127 } else { 126 })
             }
             LaunchError::Killed { signal, .. } => u8::try_from(128 + signal).ok(),

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,11 +16,12 @@ use nix::unistd::{ForkResult, Pid, getpgid, getsid, setpgid};
 use rustix::event::{PollFd, PollFlags, poll};
 
 fn main() {
-    let tests: [(&str, fn()); 12] = [
+    let tests: [(&str, fn()); 13] = [
         ("files_are_read_and_written", files_are_read_and_written),
         ("a_command_runs_once_it_is_released", a_command_runs_once_it_is_released),
         ("pwd_changes_only_with_the_directory", pwd_changes_only_with_the_directory),
         ("what_cannot_be_executed_is_told_before_the_release", what_cannot_be_executed_is_told_before_the_release),
+        ("a_script_is_not_missing_but_its_interpreter", a_script_is_not_missing_but_its_interpreter),
         ("a_signal_to_a_held_command_acts_when_it_is_released", a_signal_to_a_held_command_acts_when_it_is_released),
         ("what_was_blocked_before_stays_blocked_and_no_more", what_was_blocked_before_stays_blocked_and_no_more),
         ("a_command_killed_before_its_release_is_told", a_command_killed_before_its_release_is_told),
@@ -144,6 +146,20 @@ fn what_cannot_be_executed_is_told_before_the_release() {
     assert_eq!(of(&["/"]), Some(126));
     assert_eq!(of(&["/etc/passwd"]), Some(126));
     assert!(children(Pid::this()).is_empty());
+}
+
+/// A first line that ends as on Windows names no interpreter that there is, either.
+fn a_script_is_not_missing_but_its_interpreter() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let script = place.path().join("script");
+    fs::write(&script, "#!/bin/sh\r\n").expect("scratch");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let spec = spec(&[script.to_str().expect("text")]);
+    let held = start(&spec, None).expect("the script is there");
+    held.release().expect("the guard is there");
+    let error = held.ended(&spec).expect_err("it never ran");
+    assert_eq!(error.shell_code(), Some(127));
+    assert!(error.to_string().ends_with("or its loader, is missing"), "{error}");
 }
 
 fn a_signal_to_a_held_command_acts_when_it_is_released() {
@@ -279,8 +295,8 @@ fn where_nothing_is_left_the_end_is_told_at_once() {
     let guard = only(children(Pid::this()));
     held.release().expect("the guard is there");
     assert_eq!(held.ended(&spec).expect("it ends").left_running, 0);
-    // It has read what tells of the command's end, 128 bytes, and not about each process on this machine. What its children have read counts
-    // only in the account of the whole process.
+    // It has read what tells of the command's end, 128 bytes, and not about each process on this machine. What its children have
+    // read counts only in the account of the whole process.
     let read = fs::read_to_string(format!("/proc/{guard}/task/{guard}/io")).expect("its account");
     let read = read.lines().find_map(|line| line.strip_prefix("rchar: ")).expect("it is told");
     assert!(read.parse::<u64>().expect("a number") < 500, "{read} bytes");

@@ -181,7 +181,9 @@ fn become_command(
     inherited_mask().thread_set_mask().map_err(|errno| (Stage::Prepare, errno as i32))?;
     let errno = program.execute();
     SigSet::all().thread_set_mask().map_err(|errno| (Stage::Prepare, errno as i32))?;
-    Err((Stage::Execute, errno as i32))
+    // The file itself has been found.
+    let stage = if errno == Errno::ENOENT { Stage::Interpret } else { Stage::Execute };
+    Err((stage, errno as i32))
 }
 
 fn redirect(input: Input, output: Output) -> Result<(), Errno> {

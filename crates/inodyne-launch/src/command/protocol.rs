@@ -21,11 +21,14 @@ pub enum Stage {
     Directory,
     /// Finding and executing the file.
     Execute,
+    /// Executing a file that was found: what it names to run it is not there.
+    Interpret,
     /// Anything else: pipes, signals, memory.
     Prepare,
 }
 
-const STAGES: [Stage; 5] = [Stage::Arm, Stage::User, Stage::Directory, Stage::Execute, Stage::Prepare];
+const STAGES: [Stage; 6] =
+    [Stage::Arm, Stage::User, Stage::Directory, Stage::Execute, Stage::Interpret, Stage::Prepare];
 
 impl Stage {
     /// One line for the user.
@@ -38,6 +41,9 @@ impl Stage {
             }
             (Stage::Execute, libc::EISDIR) => "is a directory, not a command".to_owned(),
             (Stage::Execute, _) => format!("cannot execute: {reason}"),
+            (Stage::Interpret, _) => {
+                "cannot execute: the interpreter in its first line, or its loader, is missing".to_owned()
+            }
             (Stage::Directory, _) => format!("cannot enter this directory: {reason}"),
             (Stage::User, _) => format!("cannot become the user: {reason}"),
             (Stage::Arm, _) => format!("cannot be traced: {reason}"),
