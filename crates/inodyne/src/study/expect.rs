@@ -41,7 +41,7 @@ use serde_json::Value;
 
 use super::file::{Expect, Take, Text};
 use super::mistake::Mistake;
-use super::part::Part;
+use super::part::{Command, Part};
 use fields::{Kind, Root};
 use path::{Path, Step};
 
@@ -127,14 +127,18 @@ impl Expected {
         })
     }
 
-    /// Whether it names a command.
-    pub fn is_about(&self, part: &str, command: &str) -> bool {
-        let named = |keys: &[&str], name: &str| {
-            let mut paths = std::iter::once(&self.what).chain(self.per.iter().map(|(path, ..)| path));
-            paths.any(|path| path.root.select.iter().any(|(key, value)| keys.contains(&key.as_str()) && value == name))
+    /// Whether each of its paths can lead to something where only some of the study's commands are here: what is about the others, or
+    /// compared with one of them, is not there.
+    pub fn can_be_seen(&self, parts: &[Part], is_here: impl Fn(&Command) -> bool) -> bool {
+        let are_all_here = |names: &element::Names| {
+            let part = parts.iter().find(|part| names.get("part") == Some(&part.name));
+            let named = ["command", "a.command", "b.command"].map(|key| names.get(key));
+            let is_named = |command: &&Command| named.contains(&Some(&command.name));
+            part.is_none_or(|part| part.commands.iter().filter(is_named).all(&is_here))
         };
-        let other_part = self.what.root.select.iter().any(|(key, value)| key == "part" && value != part);
-        !other_part && named(&["command", "a.command", "b.command"], command)
+        let per = self.per.iter().map(|(path, root, _)| (path, *root));
+        let mut paths = std::iter::once((&self.what, self.root)).chain(per);
+        paths.all(|(path, root)| taken(path, root, parts).iter().any(&are_all_here))
     }
 
     /// Looks it up.
@@ -266,8 +270,7 @@ fn looked_up(text: &Text, parts: &[Part]) -> Result<(Path, Root, Kind), Mistake>
     check_words(&path).map_err(wrong)?;
     let least_traced = least_traced(&path, root).map_err(wrong)?;
     let all = element::possible(root, parts, least_traced);
-    let named: Vec<(String, String)> =
-        path.root.select.iter().filter(|(key, _)| Some(key.as_str()) != root.own_key()).cloned().collect();
+    let named = names_in(&path, root);
     if all.iter().any(|names| element::is_taken(names, &named)) {
         return Ok((path, root, kind));
     }
@@ -277,6 +280,19 @@ fn looked_up(text: &Text, parts: &[Part]) -> Result<(Path, Root, Kind), Mistake>
         )));
     }
     Err(wrong(why_nothing(&all, &named, &path.root.field)))
+}
+
+/// What the study calls the elements that a path takes.
+fn names_in(path: &Path, root: Root) -> Vec<(String, String)> {
+    path.root.select.iter().filter(|(key, _)| Some(key.as_str()) != root.own_key()).cloned().collect()
+}
+
+/// The names of all elements that a path can take in this study.
+fn taken(path: &Path, root: Root, parts: &[Part]) -> Vec<element::Names> {
+    let mut all = element::possible(root, parts, least_traced(path, root).unwrap_or_default());
+    let named = names_in(path, root);
+    all.retain(|names| element::is_taken(names, &named));
+    all
 }
 
 /// How many traced runs of each kind are needed for anything to be there.

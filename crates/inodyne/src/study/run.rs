@@ -184,13 +184,8 @@ fn finish(
     let Measured { mut recording, interrupted, .. } = measured;
     inodyne_analyse::explain(&mut recording);
     if failure.is_none() && !interrupted {
-        let left_out = |expected: &&super::expect::Expected| {
-            let gone =
-                |part: &Part, command: &Command| !is_here(command) && expected.is_about(&part.name, &command.name);
-            !plan.parts.iter().any(|part| part.commands.iter().any(|command| gone(part, command)))
-        };
-        let expectations =
-            plan.expectations.iter().filter(left_out).map(|expected| expected.look(&recording)).collect();
+        let seen = plan.expectations.iter().filter(|expected| expected.can_be_seen(&plan.parts, is_here));
+        let expectations = seen.map(|expected| expected.look(&recording)).collect();
         if let Some(study) = &mut recording.study {
             study.expectations = expectations;
         }

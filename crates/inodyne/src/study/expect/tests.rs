@@ -180,6 +180,46 @@ fn what_can_never_hold_is_a_mistake() {
     assert!(planned(&by_command, "what = 'comparisons.ratio'\nmin = 0").is_err());
 }
 
+#[test]
+fn what_is_about_a_command_that_is_not_here_or_compared_with_it_is_not_checked() {
+    let study = r#"
+title = "commands"
+[[place]]
+name = "ext4"
+at = "ext4"
+[[part]]
+name = "base"
+places = ["ext4"]
+commands = [
+    { name = "first", run = "true", if_found = "absent" },
+    { name = "second", run = "true" },
+    { name = "third", run = "true" },
+]
+[[part]]
+name = "other"
+places = ["ext4"]
+commands = [{ name = "second", run = "true", if_found = "absent" }, { name = "fourth", run = "true" }]
+"#;
+    for (expect, is_checked) in [
+        ("what = 'runs.wall_ns'\nmin = 1", true),
+        ("what = 'runs[command=second].wall_ns'\nmin = 1", true),
+        ("what = 'runs[command=first].wall_ns'\nmin = 1", false),
+        ("what = 'runs[part=other, command=second].wall_ns'\nmin = 1", false),
+        // The others are compared with the first, and without it with the second.
+        ("what = 'comparisons[part=base, b.command=third, metric=wall].verdict'\nis = 'faster'", false),
+        ("what = 'comparisons[part=other, metric=wall].verdict'\nis = 'faster'", false),
+        // What is divided by may be about another part.
+        ("what = 'runs[part=base].wall_ns'\nper = 'runs[part=other, command=second].wall_ns'\nmax = 1", false),
+        ("what = 'runs[part=other].wall_ns'\nper = 'runs[part=base, command=second].wall_ns'\nmax = 1", true),
+    ] {
+        let file = file::read(&format!("{study}\n[[expect]]\n{expect}")).unwrap();
+        let surroundings = Surroundings { beside: None, cache: std::path::Path::new("/cache") };
+        let plan = Plan::new(&file, Form::Full, &surroundings).unwrap();
+        let seen = plan.expectations[0].can_be_seen(&plan.parts, |command| command.if_found.is_none());
+        assert_eq!(seen, is_checked, "{expect}");
+    }
+}
+
 /// Every number that an expectation can name is somewhere in the JSON of a recording.
 #[test]
 fn the_fields_are_those_of_recordings() {
