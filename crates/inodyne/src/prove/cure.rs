@@ -3,7 +3,7 @@
 //! What can be changed is in the finding ([`Change`]); how to make a place differently is the lab's business. This module has only what
 //! concerns a trial: where it starts from, which of several cures is tried, and why none can be.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use inodyne_lab::PlaceSpec;
 use inodyne_model::command::CommandSpec;
@@ -17,6 +17,15 @@ use super::{ProveArguments, split};
 
 /// Reads all contents, so that they are in memory.
 const READ_ALL: &str = "find . -type f -exec cat {} + >/dev/null";
+
+/// A script, for another one to stand behind it: wherever it goes and however it ends, what follows begins in the place, and only where it
+/// has succeeded.
+fn apart(script: &OsStr) -> OsString {
+    let mut whole = OsString::from("(\n");
+    whole.push(script);
+    whole.push("\n) || exit\n");
+    whole
+}
 
 /// What to try for this finding: the first of its cures that can be applied where it was found; one line that says why if none can be.
 pub fn trial(recording: &Recording, finding: &Finding, arguments: &ProveArguments) -> Result<Trial, String> {
@@ -53,9 +62,9 @@ impl Variant {
             Change::Setting { file, value } => at(self.place.with_setting(file, value)),
             Change::Cache(CacheChange::Warm) => Ok(Variant { cache: CacheState::Warm, ..self.clone() }),
             Change::Cache(CacheChange::Contents) => {
-                let scripts: Vec<OsString> =
-                    self.command.prepare.iter().cloned().chain([OsString::from(READ_ALL)]).collect();
-                let command = CommandSpec { prepare: Some(scripts.join("\n".as_ref())), ..self.command.clone() };
+                let mut prepare = self.command.prepare.as_deref().map(apart).unwrap_or_default();
+                prepare.push(READ_ALL);
+                let command = CommandSpec { prepare: Some(prepare), ..self.command.clone() };
                 Ok(Variant { cache: CacheState::Warm, command, ..self.clone() })
             }
             Change::Command(CommandChange::SideBySide { processes }) => {
@@ -123,11 +132,41 @@ mod tests {
         let command = CommandSpec { prepare: Some("true".into()), ..base.command.clone() };
         let prepared = Variant { command, ..base.clone() };
         let read = prepared.after(&Change::Cache(CacheChange::Contents)).unwrap();
-        assert_eq!(read.command.prepare, Some(format!("true\n{READ_ALL}").into()));
+        assert_eq!(read.command.prepare, Some(format!("(\ntrue\n) || exit\n{READ_ALL}").into()));
         let two = after(&Change::Command(CommandChange::SideBySide { processes: 2 }));
         assert_eq!((&two.place, two.command.argv[1].to_str()), (&base.place, Some("-c")));
         let setting = Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: "0".to_owned() };
         assert!(after(&setting).place.to_string().ends_with("set=/sys/block/LOOP/queue/read_ahead_kb=0"));
+    }
+
+    /// What reads all contents is a `find` that tells where it is called.
+    #[test]
+    fn contents_are_read_in_the_place_after_what_prepares_has_succeeded() {
+        let scratch = tempfile::tempdir().unwrap();
+        let [place, programs, told] = ["place", "programs", "told"].map(|name| scratch.path().join(name));
+        let here = |script: &str| {
+            let mut shell = std::process::Command::new("/bin/sh");
+            shell.args(["-c", script]).current_dir(scratch.path()).env("TOLD", &told);
+            shell
+        };
+        let make = "mkdir place programs; printf '#!/bin/sh\npwd -P >\"$TOLD\"\n' >programs/find; chmod +x programs/*";
+        assert!(here(make).status().unwrap().success());
+        let path = format!("{}:/usr/bin:/bin", programs.display());
+        let place = place.canonicalize().unwrap();
+        let ends = |prepare: Option<&str>| {
+            let base = variant("ext4", "cat a");
+            let command = CommandSpec { prepare: prepare.map(OsString::from), ..base.command.clone() };
+            let read = Variant { command, ..base }.after(&Change::Cache(CacheChange::Contents)).unwrap();
+            let script = read.command.prepare.unwrap().into_string().unwrap();
+            let code = here(&script).current_dir(&place).env("PATH", &path).status().unwrap().code();
+            let read = std::fs::read_to_string(&told).is_ok_and(|told| told.trim() == place.to_str().unwrap());
+            let _ = std::fs::remove_file(&told);
+            (code, read)
+        };
+        for prepare in [None, Some("mkdir -p x && cd x"), Some("cd / # there"), Some("exit 0")] {
+            assert_eq!(ends(prepare), (Some(0), true), "{prepare:?}");
+        }
+        assert_eq!([ends(Some("false")), ends(Some("exit 7"))], [(Some(1), false), (Some(7), false)]);
     }
 
     /// A recording may have been made with caches as they were: then `prove` begins with those.
