@@ -112,6 +112,12 @@ fn the_command_ends_as_it_does_without_strace() {
     assert!(line.contains("no-such-command: "), "{line}");
     assert_eq!(run(&mut home.inodyne(&["run", "--", "./no-such-command"])).code(), Some(127));
     assert_eq!(run(&mut home.inodyne(&["run", "--", "/tmp"])).code(), Some(126));
+    // Scripts that strace itself cannot execute.
+    prepare(&home.place(), "echo 'echo $1; exit 6' >plain; echo '#!/no/such/shell' >lost; chmod 755 plain lost");
+    let outcome = run(&mut home.inodyne(&["run", "--", "./plain", "a word"])).ended_with(6);
+    assert_eq!(outcome.text(), "a word\n");
+    let outcome = run(&mut home.inodyne(&["run", "--", "./lost"])).ended_with(127);
+    assert!(outcome.stderr.contains("./lost: cannot execute: the interpreter"), "{}", outcome.stderr);
     // Its descriptors have the same numbers as without inodyne.
     let script = "exec 3</dev/null; ls /proc/self/fd";
     let numbers = |outcome: support::Outcome| {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use inodyne_launch::{LaunchError, LaunchSpec, Output, Stage, run_to_end};
 use inodyne_model::trace::{Overhead, Trace};
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use rustix::process::{Gid, Uid};
 
@@ -47,24 +48,38 @@ impl Strace {
         Ok(Strace { program: program.to_owned(), log, inherited })
     }
 
-    /// The command under strace, in the same circumstances.
+    /// The command under strace, in the same circumstances. A script without `#!` is given to the shell, as `execvp` does and strace does
+    /// not.
     ///
     /// # Errors
-    /// There is no such command: strace itself would end with another code.
+    /// There is no such command, or not what its first line names: strace itself would end with another code.
     pub(super) fn around(&self, spec: &LaunchSpec) -> Result<LaunchSpec, ExperimentError> {
         let command = spec.argv.first().map_or(OsStr::new(""), OsString::as_os_str);
+        let directory = spec.directory.as_deref().unwrap_or(Path::new(""));
         // A relative path is relative to the directory in which the command will be.
-        let file = match (&spec.directory, command.as_bytes().contains(&b'/')) {
-            (Some(directory), true) => directory.join(command).into_os_string(),
-            _ => command.to_owned(),
+        let file = match command.as_bytes().contains(&b'/') {
+            true => directory.join(command).into_os_string(),
+            false => command.to_owned(),
         };
-        if let Err(errno) = inodyne_launch::find(&file, path(spec).as_deref()) {
-            let command = command.to_string_lossy().into_owned();
-            return Err(LaunchError::NotStarted { command, stage: Stage::Execute, errno: errno as i32 }.into());
+        let not_started = |stage, errno: Errno| LaunchError::NotStarted {
+            command: command.to_string_lossy().into_owned(),
+            stage,
+            errno: errno as i32,
+        };
+        let found =
+            inodyne_launch::find(&file, path(spec).as_deref()).map_err(|errno| not_started(Stage::Execute, errno))?;
+        let begin = beginning(&found);
+        let interpreter = begin.as_deref().and_then(interpreter);
+        if interpreter.is_some_and(|interpreter| matches!(directory.join(interpreter).try_exists(), Ok(false))) {
+            return Err(not_started(Stage::Interpret, Errno::ENOENT).into());
+        }
+        let mut words = spec.argv.clone();
+        if begin.is_some_and(|begin| is_for_a_shell(&begin)) {
+            words.splice(..1, [OsString::from("/bin/sh"), found.into_os_string()]);
         }
         let log = format!("/proc/self/fd/{}", self.inherited.as_raw_fd());
         let own = [self.program.clone().into_os_string()].into_iter().chain(OPTIONS.map(OsString::from));
-        let argv = own.chain([log.into(), "--".into()]).chain(spec.argv.iter().cloned()).collect();
+        let argv = own.chain([log.into(), "--".into()]).chain(words).collect();
         Ok(LaunchSpec { argv, ..spec.clone() })
     }
 
@@ -96,8 +111,55 @@ pub(super) fn cost(program: &Path, spec: &LaunchSpec) -> f64 {
     (0..CALIBRATIONS).filter_map(|_| measured()).min_by(f64::total_cmp).unwrap_or_default()
 }
 
+/// The first line of a script is no longer than this (`BINPRM_BUF_SIZE` in include/uapi/linux/binfmts.h).
+const LONGEST_LINE: u64 = 256;
+
+/// How a file begins; none where that cannot be read.
+fn beginning(file: &Path) -> Option<Vec<u8>> {
+    // Opening anything else could wait for somebody.
+    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mut begin = Vec::new();
+    File::open(file).ok()?.take(LONGEST_LINE).read_to_end(&mut begin).ok()?;
+    Some(begin)
+}
+
+/// What the first line of a script names to run it.
+fn interpreter(begin: &[u8]) -> Option<&OsStr> {
+    let line = begin.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(|byte| matches!(byte, b' ' | b'\t' | 0)).filter(|word| !word.is_empty());
+    words.next().map(OsStr::from_bytes)
+}
+
+/// Whether the kernel does not know how to run what begins like this, and a shell may: it is text.
+fn is_for_a_shell(begin: &[u8]) -> bool {
+    interpreter(begin).is_none() && !begin.starts_with(b"\x7fELF") && !begin.contains(&0)
+}
+
 /// The command's PATH.
 fn path(spec: &LaunchSpec) -> Option<OsString> {
     let given = spec.environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
     given.or_else(|| std::env::var_os("PATH"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_at_its_beginning_what_runs_it() {
+        let named = |begin: &[u8]| interpreter(begin).and_then(OsStr::to_str).map(str::to_owned);
+        for (begin, interpreter, shell) in [
+            (&b"#!/bin/sh -e\necho"[..], Some("/bin/sh"), false),
+            (b"#! \t/usr/bin/env python3", Some("/usr/bin/env"), false),
+            (b"#!/bin/sh\r\n", Some("/bin/sh\r"), false),
+            (b"#!\n", None, true),
+            (b"\x7fELF\x02\x01\x01", None, false),
+            (b"MZ\x90\0", None, false),
+            (b"echo text\n", None, true),
+            (b"", None, true),
+        ] {
+            assert_eq!((named(begin).as_deref(), is_for_a_shell(begin)), (interpreter, shell), "{begin:?}");
+        }
+        assert_eq!([beginning(Path::new("/")), beginning(Path::new("/no/such/file"))], [None, None]);
+    }
 }
