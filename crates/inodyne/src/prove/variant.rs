@@ -1,5 +1,7 @@
 //! The ways in which a command is tried: as in the recording, and with a cure.
 
+use std::ffi::{OsStr, OsString};
+
 use inodyne_experiment::{Experiment, Group, PlaceSetup, Repetitions};
 use inodyne_lab::{DataSpec, LabError, PlaceSpec};
 use inodyne_model::Nanos;
@@ -51,9 +53,6 @@ pub fn base(recording: &Recording, finding: &Finding, arguments: &ProveArguments
     if command.argv.is_empty() {
         return Err("it is of a window of processes that ran already, and cannot be run again".to_owned());
     }
-    if command.argv.iter().any(|word| word.to_string_lossy().contains(char::REPLACEMENT_CHARACTER)) {
-        return Err("its command has words that are not UTF-8, which a recording does not keep".to_owned());
-    }
     let same = |run: &&inodyne_model::run::Run| run.traced && run.key() == trace.key();
     let command = CommandSpec {
         prepare: arguments.prepare.clone().map(Into::into).or_else(|| command.prepare.clone()),
@@ -62,6 +61,12 @@ pub fn base(recording: &Recording, finding: &Finding, arguments: &ProveArguments
         stdin: Stdin::Empty,
         ..command.clone()
     };
+    // Another directory, variable or script would be used instead, not only another word.
+    let cwd = command.cwd.iter().map(|cwd| cwd.as_os_str());
+    let is_lossy = |word: &OsStr| word.to_string_lossy().contains(char::REPLACEMENT_CHARACTER);
+    if command.words().map(OsString::as_os_str).chain(cwd).any(is_lossy) {
+        return Err("its command, or what runs around it, is not all UTF-8, which a recording does not keep".to_owned());
+    }
     Ok(Variant {
         place: place_to_make(place, arguments)?,
         data: arguments.data.clone().or_else(|| place.data.clone()),
@@ -137,10 +142,8 @@ pub fn pairs(recording: &Recording) -> Vec<(Nanos, Nanos)> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_what_is_made_here_is_made_again() {
-        let place = |spec: &str, made_here| Place { spec: Some(spec.to_owned()), made_here, ..Place::default() };
-        let arguments = ProveArguments {
+    fn arguments() -> ProveArguments {
+        ProveArguments {
             recording: "x".into(),
             finding: None,
             instead: None,
@@ -152,7 +155,39 @@ mod tests {
             output: None,
             seed: 1,
             yes: true,
+        }
+    }
+
+    #[test]
+    fn what_a_recording_does_not_keep_is_not_run_as_something_else() {
+        let mut recording = inodyne_model::sample::find_recording();
+        inodyne_analyse::explain(&mut recording);
+        let lossy = || OsString::from("caf\u{fffd}");
+        let find = CommandSpec::new(vec!["find".into()]);
+        let refused = |command: CommandSpec, prepare: Option<&str>| {
+            let recording = Recording { commands: vec![command], ..recording.clone() };
+            let arguments =
+                ProveArguments { place: Some("ext4".to_owned()), prepare: prepare.map(str::to_owned), ..arguments() };
+            let tried = base(&recording, &recording.findings[0], &arguments);
+            tried.is_err_and(|told| told.contains("not all UTF-8"))
         };
+        let prepared = CommandSpec { prepare: Some(lossy()), ..find.clone() };
+        assert!(!refused(find.clone(), None) && !refused(prepared.clone(), Some("true")));
+        for command in [
+            prepared,
+            CommandSpec { cleanup: Some(lossy()), ..find.clone() },
+            CommandSpec { cwd: Some(lossy().into()), ..find.clone() },
+            CommandSpec { env: [("WORD".into(), lossy())].into(), ..find.clone() },
+            CommandSpec::new(vec!["ls".into(), lossy()]),
+        ] {
+            assert!(refused(command.clone(), None), "{command:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_made_here_is_made_again() {
+        let place = |spec: &str, made_here| Place { spec: Some(spec.to_owned()), made_here, ..Place::default() };
+        let arguments = arguments();
         let is_tried = |spec: &str, made_here| place_to_make(&place(spec, made_here), &arguments).is_ok();
         assert!(is_tried("ext4:size=1G", true) && is_tried("overlay:lower=xfs", true) && !is_tried("ext4", false));
         for spec in ["/etc", "bind:/etc", "overlay:lower=/etc", "bind:bind:/etc", "overlay:lower=[bind:/etc]"] {
