@@ -109,7 +109,8 @@ impl Drawn {
     fn new(trace: &Trace) -> Drawn {
         let (mut lanes, lane_of, undrawn) = lanes(trace);
         let last = lanes.iter().map(|lane| lane.ended_ns).max().unwrap_or(0);
-        let end_ns = last.max(trace.ledger.wall_ns.0).max(1);
+        // Not that of the ledger, which of a window is the time of all threads together.
+        let end_ns = last.max(trace.wall_ns.0).max(1);
         let mut words = Words::default();
         let (mut path, mut threads) = (Gathered::new(end_ns), Gathered::new(end_ns));
         stretches::of_path(&trace.path, &lane_of, &mut words, &mut path);
@@ -382,6 +383,19 @@ mod tests {
         let drawn = Drawn::new(trace);
         assert_eq!(drawn.lanes.len(), trace.threads.len());
         assert!(drawn.lanes.iter().all(|lane| lane.whose == Whose::Seen));
+    }
+
+    /// And not as long as the lives of all its threads together, which its ledger divides.
+    #[test]
+    fn a_window_is_drawn_as_long_as_it_was() {
+        let mut recording = sample::window_recording();
+        recording.traces[0].journals = vec![sample::journal()];
+        inodyne_analyse::explain(&mut recording);
+        let trace = &recording.traces[0];
+        assert!(trace.ledger.wall_ns > trace.wall_ns);
+        let drawn = Drawn::new(trace);
+        assert_eq!(drawn.end_ns, trace.wall_ns.0);
+        assert_eq!(drawn.lanes.last().map(|lane| lane.ended_ns), Some(trace.wall_ns.0));
     }
 
     /// Every step takes the full height, with what was done in it stacked.
