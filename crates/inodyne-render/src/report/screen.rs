@@ -6,7 +6,6 @@
 use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::comparison::Comparison;
-use inodyne_model::finding::Finding;
 use inodyne_model::ledger::RowKind;
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
@@ -109,7 +108,7 @@ fn of_case<'a>(page: &mut Page<'a>, case: &Case<'a>, room: Room) {
     in_short(page, case, room.items);
     page.gap();
     believe(page, std::slice::from_ref(case));
-    more(page, case.findings.first().copied());
+    more(page, std::slice::from_ref(case));
 }
 
 /// What to do first; or how much of the time is spent waiting for files, if nothing is known that would shorten that.
@@ -212,11 +211,16 @@ fn believe(page: &mut Page<'_>, cases: &[Case<'_>]) {
     }
 }
 
-/// Where everything else is.
-fn more(page: &mut Page<'_>, finding: Option<&Finding>) {
-    let explain = finding.map_or_else(|| "WORD".to_owned(), |finding| finding.id.clone());
-    let text = format!("-v: system calls, threads, evidence, cures · inodyne explain {explain}");
-    page.line([Span::new(text, Style::Dim)]);
+/// Where everything else is, as far as there is anything.
+fn more(page: &mut Page<'_>, cases: &[Case<'_>]) {
+    let finding = cases.iter().find_map(|case| case.findings.first());
+    let what = match finding {
+        Some(_) => "system calls, threads, evidence, cures",
+        None if cases.iter().any(|case| case.trace.is_some()) => "system calls, threads",
+        None => "how the runs spread",
+    };
+    let explain = finding.map_or("WORD", |finding| finding.id.as_str());
+    page.line([Span::new(format!("-v: {what} · inodyne explain {explain}"), Style::Dim)]);
 }
 
 /// A text over at most `most` lines.
@@ -264,7 +268,7 @@ fn of_several<'a>(page: &mut Page<'a>, recording: &'a Recording, cases: &[Case<'
         page.gap();
     }
     believe(page, cases);
-    more(page, cases.iter().find_map(|case| case.findings.first().copied()));
+    more(page, cases);
 }
 
 /// What the row of a case has no room for.
