@@ -273,10 +273,16 @@ fn link(file: &File, path: &Path) -> Result<(), Errno> {
     rustix::fs::linkat(CWD, descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)
 }
 
+/// A name that is not taken: a writer of the same process id, as the first process of every container has, may have left its own when it was
+/// killed, or still be writing in another container.
 fn name_beside(path: &Path) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(format!(".{}.partial", std::process::id()));
-    PathBuf::from(name)
+    let name = |more: u32| {
+        let mut name = OsString::from(path);
+        let more = if more == 0 { String::new() } else { format!("-{more}") };
+        name.push(format!(".{}{more}.partial", std::process::id()));
+        PathBuf::from(name)
+    };
+    (0..).map(name).find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| name(0))
 }
 
 #[cfg(test)]
@@ -399,16 +405,22 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
     }
 
+    /// What a killed writer of the same process id left, or what another one is writing.
     #[test]
-    fn a_file_beside_that_is_not_ours_stays() {
+    fn a_file_beside_that_is_not_ours_stays_and_is_not_in_the_way() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("file");
-        std::fs::write(&path, "kept").unwrap();
-        std::fs::write(name_beside(&path), "another's").unwrap();
-        let written = write_whole(&path, Access::ByUmask, |out| out.write_all(b"new"));
-        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(std::fs::read_to_string(name_beside(&path)).unwrap(), "another's");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
+        std::fs::write(&path, "before").unwrap();
+        let beside = [(); 2].map(|()| {
+            let beside = name_beside(&path);
+            std::fs::write(&beside, "another's").unwrap();
+            beside
+        });
+        check_writable(&path).unwrap();
+        write_whole(&path, Access::ByUmask, |out| out.write_all(b"new")).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(beside.map(|beside| std::fs::read_to_string(beside).unwrap()), ["another's"; 2]);
+        assert_eq!(names(scratch.path()).len(), 3);
     }
 
     #[test]
