@@ -273,8 +273,8 @@ fn link(file: &File, path: &Path) -> Result<(), Errno> {
     rustix::fs::linkat(CWD, descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)
 }
 
-/// A name that is not taken: a writer of the same process id, as the first process of every container has, may have left its own when it was
-/// killed, or still be writing in another container.
+/// A name that is not taken: a writer of the same process id, as the first process of every container has, may have left its own when it
+/// was killed, or still be writing in another container.
 fn name_beside(path: &Path) -> PathBuf {
     let name = |more: u32| {
         let mut name = OsString::from(path);

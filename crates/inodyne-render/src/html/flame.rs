@@ -26,6 +26,9 @@ use crate::report::state::State;
 const SMALL: f64 = 1.0 / 20_000.0;
 /// The most nodes of a tree.
 const MOST_NODES: usize = 40_000;
+/// What is deeper belongs to the frame of this depth: a stack of a damaged recording may have any number of frames, and a tree takes stack
+/// for each level.
+const DEEPEST: usize = 512;
 
 /// A thread that waits for children for more than this part of its life is not shown first.
 const MOSTLY: f64 = 0.5;
@@ -122,7 +125,7 @@ fn tree<'a>(label: String, stacks: impl Iterator<Item = &'a Weighted<'a>>, names
     for stack in stacks {
         root.ns += stack.ns();
         let mut node = &mut root;
-        for frame in &stack.frames {
+        for frame in stack.frames.iter().take(DEEPEST) {
             node = node.children.entry(frame.clone()).or_default();
             node.ns += stack.ns();
         }
@@ -210,6 +213,20 @@ mod tests {
     use inodyne_model::sample;
 
     use super::*;
+
+    /// As only a damaged recording has it.
+    #[test]
+    fn a_stack_without_end_is_no_reason_to_run_out_of_stack() {
+        let mut recording = sample::find_recording();
+        inodyne_analyse::explain(&mut recording);
+        let time = recording.traces[0].stacks.on_cpu[0].clone();
+        let frame = Named { part: Part::User, name: "again".to_owned() };
+        let deep = Weighted { frames: vec![frame; 200_000], state: State::User, time: &time };
+        let drawn = tree("all".to_owned(), std::iter::once(&deep), &mut Names::default());
+        let of = |key: &str| serde_json::from_value::<Vec<u64>>(drawn[key].clone()).unwrap();
+        assert_eq!(of("depth").last(), Some(&(DEEPEST as u64)));
+        assert_eq!(of("ns").iter().sum::<u64>(), time.ns.0);
+    }
 
     #[test]
     fn the_tree_is_as_wide_as_the_lives() {

@@ -13,6 +13,10 @@ const LEAST_SHARE: f64 = 0.05;
 /// Directories that have a row, in addition to those that contain them.
 const MOST_ROWS: usize = 16;
 
+/// What is deeper belongs to the directory of this depth: a path of a damaged recording may have any number of names, and a tree takes
+/// stack for each level.
+const DEEPEST: usize = 512;
+
 /// A directory, or several, each of which is all that the one before it contains: `usr/share`.
 #[derive(Debug)]
 pub(super) struct Directory {
@@ -76,7 +80,7 @@ pub(super) fn tree<'a>(by_path: &[(&'a str, Sum)]) -> Tree<'a> {
         let mut node = &mut root;
         node.sum.add(sum);
         // A path that is cut begins with `…`, not with a slash.
-        for name in directory.split('/').filter(|name| !name.is_empty()) {
+        for name in directory.split('/').filter(|name| !name.is_empty()).take(DEEPEST) {
             node = node.below.entry(name).or_default();
             node.sum.add(sum);
         }
@@ -189,6 +193,17 @@ mod tests {
         rows.push(row(4, 0));
         choose(&mut rows);
         assert!(!rows.last().expect("it was just added").is_shown);
+    }
+
+    /// As only a damaged recording has it.
+    #[test]
+    fn a_path_without_end_is_no_reason_to_run_out_of_stack() {
+        let path = "/a".repeat(200_000);
+        let shown = shown(&[(path.as_str(), false, 10), ("/a/b", false, 10)]);
+        let [first, second] = &shown[..] else { panic!("{} rows", shown.len()) };
+        assert_eq!(first, "/a 20 ms, 2 files");
+        assert!(second.starts_with("  a/a/a/") && second.ends_with("/a 10 ms, 1 files"), "{second}");
+        assert_eq!(second.matches('/').count(), DEEPEST - 2);
     }
 
     #[test]
