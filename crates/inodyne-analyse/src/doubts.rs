@@ -181,7 +181,7 @@ fn of_others(disk: &Disk, used: &OnDisk) -> Option<String> {
     let most = used.strangers.first()?;
     let share = used.strangers.iter().map(|one| one.device_ns).sum::<Nanos>().share_of(used.device_ns);
     (share > OTHERS_DISK).then(|| {
-        let megabytes = used.strangers.iter().map(|one| one.bytes).sum::<u64>() as f64 / 1e6;
+        let megabytes = used.strangers.iter().map(|one| one.bytes as f64).sum::<f64>() / 1e6;
         let (name, share) = (&disk.name, percent(share));
         let who = match (&most.who, used.strangers.len()) {
             (Some(who), 1) => format!("another program, {who},"),

@@ -194,13 +194,13 @@ fn foreign<'a>(
     }
     let (strange, own): (Vec<&Dirtied>, Vec<&Dirtied>) =
         block.dirtied.iter().filter(|one| one.disk == disk).partition(|one| known.is_strange(one.asker, &one.comm));
-    let sum = |of: &[&Dirtied]| of.iter().map(|one| one.bytes).sum::<u64>();
+    let sum = |of: &[&Dirtied]| of.iter().map(|one| one.bytes).fold(0, u64::saturating_add);
     // What lies on a disk that the kernel does not name may lie on this one: the command's, and others', who are then not named.
     let elsewhere: Vec<&Dirtied> = block.dirtied.iter().filter(|one| one.disk == UNKNOWN_DISK).collect();
     let excess = written.saturating_sub(sum(&own)).saturating_sub(sum(&elsewhere));
     let of_now = excess.min(sum(&strange));
     let share = |bytes: f64| bytes / written as f64;
-    let whole = sum(&strange).max(1) as f64;
+    let whole = strange.iter().map(|one| one.bytes as f64).sum::<f64>().max(1.0);
     let who = |one: &'a Dirtied| Some(Who::new(trace, &one.comm, one.cgroup.as_ref()));
     let each = strange.iter().map(|one| (who(one), share(of_now as f64 * one.bytes as f64 / whole)));
     each.chain([(None, share((excess - of_now) as f64))]).collect()
@@ -272,6 +272,16 @@ mod tests {
         assert_eq!(said(&split, &one), [(Some("writer".to_owned()), 80)]);
         // Without the probe, nothing is said about writeback.
         assert!(said(&paths(), &[]).is_empty());
+    }
+
+    #[test]
+    fn bytes_of_a_damaged_recording_are_shared_out_once() {
+        let paths = [
+            row(IoPath::SyncWrite, Asker::Command, "work", 10),
+            row(IoPath::Writeback, Asker::Kernel, "kworker", 100),
+        ];
+        let absurd = Dirtied { bytes: u64::MAX, ..dirtied(Asker::Other, "writer", 0) };
+        assert_eq!(said(&paths, &[absurd.clone(), absurd]), [(Some("writer".to_owned()), 100)]);
     }
 
     #[test]

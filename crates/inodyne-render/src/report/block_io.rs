@@ -154,7 +154,8 @@ fn table(rows: &[&PathRequests]) -> Table {
         number("at device"),
         number("99% below").wide(),
     ];
-    let total: u64 = rows.iter().filter(|row| row.path != IoPath::Discard).map(|row| row.amount.bytes).sum();
+    let moved = rows.iter().filter(|row| row.path != IoPath::Discard).map(|row| row.amount.bytes);
+    let total = moved.fold(0, u64::saturating_add);
     let mut table = Table::new("block", columns);
     let share = |part: u64, whole: u64| match whole {
         0 => Cell::nothing(),
@@ -280,6 +281,14 @@ mod tests {
     use inodyne_model::trace::ThreadLedger;
 
     use super::*;
+
+    #[test]
+    fn no_part_of_the_bytes_of_a_damaged_recording_is_more_than_all_of_them() {
+        let amount = Amount { requests: 1, bytes: u64::MAX, ..Amount::default() };
+        let row = PathRequests { amount, ..PathRequests::default() };
+        let shares = table(&[&row, &row]).rows.iter().map(|row| row.cells[6].written()).collect::<Vec<_>>();
+        assert_eq!(shares, ["100%", "100%"]);
+    }
 
     #[test]
     fn in_a_window_the_time_is_that_of_the_threads_that_waited() {
