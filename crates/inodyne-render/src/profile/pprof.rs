@@ -1,10 +1,13 @@
 //! Stacks for pprof: `profile.proto` of github.com/google/pprof, compressed with gzip. Two values per stack, a count (samples
 //! or waits) and nanoseconds; the thread, the call and the cause are labels.
 
+use std::collections::HashMap;
 use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use inodyne_model::observed::ThreadNumber;
+use inodyne_model::trace::ThreadLedger;
 
 use super::protobuf::{Message, Strings};
 use super::weighted::{Weighted, weighted};
@@ -34,8 +37,10 @@ fn encode(traced: &Traced<'_>, view: View) -> Vec<u8> {
         profile.message(1, &value_type(&mut strings, name, unit));
     }
     let mut functions = Strings::default();
+    let threads: HashMap<ThreadNumber, &ThreadLedger> =
+        traced.trace.threads.iter().map(|thread| (thread.number, thread)).collect();
     for stack in weighted(traced.trace, view) {
-        profile.message(2, &sample(&stack, traced, &mut strings, &mut functions));
+        profile.message(2, &sample(&stack, &threads, &mut strings, &mut functions));
     }
     // A location for each function, with the same number for both; zero means none.
     for (index, name) in functions.all.iter().enumerate() {
@@ -75,7 +80,12 @@ fn value_type(strings: &mut Strings, name: &str, unit: &str) -> Message {
     message
 }
 
-fn sample(stack: &Weighted<'_>, traced: &Traced<'_>, strings: &mut Strings, functions: &mut Strings) -> Message {
+fn sample(
+    stack: &Weighted<'_>,
+    threads: &HashMap<ThreadNumber, &ThreadLedger>,
+    strings: &mut Strings,
+    functions: &mut Strings,
+) -> Message {
     let mut message = Message::default();
     let leaf_first: Vec<u64> = stack.frames.iter().rev().map(|frame| functions.index(&frame.name) + 1).collect();
     message.numbers(1, &leaf_first);
@@ -93,7 +103,7 @@ fn sample(stack: &Weighted<'_>, traced: &Traced<'_>, strings: &mut Strings, func
     if let Some(call) = &stack.time.syscall {
         label("syscall", Some(call), 0);
     }
-    if let Some(thread) = traced.trace.threads.iter().find(|thread| thread.number == stack.time.thread) {
+    if let Some(thread) = threads.get(&stack.time.thread) {
         label("pid", None, thread.pid.into());
         label("tid", None, thread.tid.into());
     }

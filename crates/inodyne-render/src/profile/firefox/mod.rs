@@ -19,6 +19,8 @@ use fxprof_processed_profile::{
     SamplingInterval, StackHandle, ThreadHandle, Timestamp, WeightType,
 };
 use inodyne_model::Nanos;
+use inodyne_model::observed::ThreadNumber;
+use inodyne_model::trace::{ThreadLedger, Trace};
 use serde_json::{Value, json};
 
 use super::perfetto::PATH;
@@ -42,8 +44,17 @@ pub fn firefox(traced: &Traced<'_>, view: View) -> String {
     moments::of_threads(&mut builder);
     if view != View::CriticalPath {
         stacks.sort_by(|a, b| (a.time.thread, &a.frames).cmp(&(b.time.thread, &b.frames)));
+        let Trace { threads, observed, .. } = traced.trace;
+        let threads: HashMap<ThreadNumber, &ThreadLedger> =
+            threads.iter().map(|thread| (thread.number, thread)).collect();
+        let born: HashMap<ThreadNumber, Nanos> =
+            observed.threads.iter().map(|thread| (thread.number, thread.born_ns)).collect();
         for of_thread in stacks.chunk_by(|a, b| a.time.thread == b.time.thread) {
-            builder.thread_by_stack(of_thread);
+            let number = of_thread[0].time.thread;
+            if let Some(thread) = threads.get(&number) {
+                let born = born.get(&number).map_or(Nanos::ZERO, |born| born.saturating_sub(observed.started_ns));
+                builder.by_stack(&escaped(&thread.comm), (thread.pid, thread.tid), born, of_thread);
+            }
         }
     }
     builder.json()
@@ -92,16 +103,7 @@ impl<'a> Builder<'a> {
         thread
     }
 
-    /// The stacks of one thread.
-    fn thread_by_stack(&mut self, stacks: &[Weighted<'_>]) {
-        let number = stacks.first().map_or(0, |stack| stack.time.thread);
-        let trace = self.traced.trace;
-        let Some(thread) = trace.threads.iter().find(|thread| thread.number == number) else { return };
-        let observed = trace.observed.threads.iter().find(|thread| thread.number == number);
-        let born = observed.map_or(Nanos::ZERO, |thread| thread.born_ns.saturating_sub(trace.observed.started_ns));
-        self.by_stack(&escaped(&thread.comm), (thread.pid, thread.tid), born, stacks);
-    }
-
+    /// Stacks one after another.
     fn by_stack(&mut self, name: &str, ids: (u32, u32), from: Nanos, stacks: &[Weighted<'_>]) {
         let track = self.track(&format!("{name}, {BY_STACK}"), ids, false, from);
         let mut at = from;
