@@ -9,10 +9,10 @@ use std::iter::Sum;
 
 use serde::{Deserialize, Serialize};
 
-use crate::count::Grouped;
+use crate::count::counted;
 
 macro_rules! losses {
-    ($($(#[doc = $doc:literal])+ $kind:ident = $key:ident, $words:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $key:ident, $one:literal, $several:literal;)+) => {
         /// One kind of loss.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Loss {
@@ -30,10 +30,10 @@ macro_rules! losses {
                 }
             }
 
-            /// What was lost, in words that follow a number.
-            pub const fn words(self) -> &'static str {
+            /// How much was lost, in words: `1 call`, `2,000 samples`.
+            pub fn counted(self, count: u64) -> String {
                 match self {
-                    $(Loss::$kind => $words,)+
+                    $(Loss::$kind => counted(count, $one, $several),)+
                 }
             }
         }
@@ -66,29 +66,29 @@ macro_rules! losses {
 
 losses! {
     /// Calls that are in no table: the table of (command, call) pairs was full.
-    Calls = calls, "calls";
+    Calls = calls, "call", "calls";
     /// Threads that were not followed: the table of live threads was full.
-    Threads = threads, "threads";
+    Threads = threads, "thread", "threads";
     /// Records of ended threads and executed programs that found no room in the ring buffer.
-    Records = records, "records of ended threads";
+    Records = records, "record of an ended thread", "records of ended threads";
     /// Off-CPU intervals missing from the timeline: its ring buffer or its bound was full.
-    Intervals = intervals, "intervals of the timeline";
+    Intervals = intervals, "interval of the timeline", "intervals of the timeline";
     /// Waits that are in no (thread, call, stack) row: that table was full. Their time is kept as `other`.
-    Waits = waits, "waits";
+    Waits = waits, "wait", "waits";
     /// Samples that found no room.
-    Samples = samples, "samples";
+    Samples = samples, "sample", "samples";
     /// Stacks that could not be taken or kept.
-    Stacks = stacks, "stacks";
+    Stacks = stacks, "stack", "stacks";
     /// Directory reads or forced look-ups that could not be classified.
-    Dtype = dtype, "directory entries";
+    Dtype = dtype, "directory entry", "directory entries";
     /// Pieces of work, and intervals of helpers, that found no room.
-    Work = work, "pieces of work";
+    Work = work, "piece of work", "pieces of work";
     /// Wake-ups by threads of others that were not followed because there were too many of these threads.
-    Helpers = helpers, "wake-ups by others";
+    Helpers = helpers, "wake-up by others", "wake-ups by others";
     /// Program runs that the kernel skipped (recursion on one CPU).
-    Skipped = skipped, "events skipped by the kernel";
+    Skipped = skipped, "event skipped by the kernel", "events skipped by the kernel";
     /// Requests to block devices that found no room in a table.
-    Requests = requests, "requests to block devices";
+    Requests = requests, "request to a block device", "requests to block devices";
 }
 
 impl Lost {
@@ -117,7 +117,7 @@ impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (loss, count)) in self.counts().filter(|(_, count)| *count > 0).enumerate() {
             let comma = if at == 0 { "" } else { ", " };
-            write!(f, "{comma}{} {}", Grouped(count), loss.words())?;
+            write!(f, "{comma}{}", loss.counted(count))?;
         }
         Ok(())
     }
@@ -144,7 +144,7 @@ mod tests {
     fn losses_of_several_traces_are_told_as_one() {
         let one = Lost { calls: 1, samples: 1_000, ..Lost::default() };
         let other = Lost { samples: 500, ..Lost::default() };
-        assert_eq!([one, other].into_iter().sum::<Lost>().to_string(), "1 calls, 1,500 samples");
+        assert_eq!([one, other].into_iter().sum::<Lost>().to_string(), "1 call, 1,500 samples");
         assert_eq!(Lost::default().to_string(), "");
     }
 }

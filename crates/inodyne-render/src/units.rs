@@ -126,7 +126,7 @@ pub(crate) fn micros(ns: Nanos) -> String {
 pub fn bytes(bytes: u64) -> String {
     let value = bytes as f64;
     match bytes {
-        0..1_000 => format!("{bytes} bytes"),
+        0..1_000 => counted(bytes, "byte", "bytes"),
         1_000..999_500 => format!("{} kB", three_digits(value / 1e3, value / 1e3)),
         999_500..999_500_000 => format!("{} MB", three_digits(value / 1e6, value / 1e6)),
         _ => format!("{} GB", three_digits(value / 1e9, value / 1e9)),
@@ -233,6 +233,7 @@ mod tests {
     #[test]
     fn sizes_take_the_unit_that_suits_them() {
         assert_eq!([999, 1_500, 12_300_000, 4_000_000_000].map(bytes), ["999 bytes", "1.50 kB", "12.3 MB", "4.00 GB"]);
+        assert_eq!([0, 1, 2].map(bytes), ["0 bytes", "1 byte", "2 bytes"]);
         // What would be rounded to a thousand has the next unit.
         let shown = [999_499, 999_500, 999_600, 999_499_999, 999_500_000].map(bytes);
         assert_eq!(shown, ["999 kB", "1.00 MB", "1.00 MB", "999 MB", "1.00 GB"]);

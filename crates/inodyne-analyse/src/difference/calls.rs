@@ -86,6 +86,6 @@ pub(super) fn too_low(traces: &Traces<'_>) -> Option<String> {
 fn said(side: &'static str, traces: &[&Trace], losses: Vec<Loss>, so: &'static str) -> impl Iterator<Item = String> {
     let most = |loss: Loss| traces.iter().map(|trace| trace.lost.get(loss)).max().unwrap_or_default();
     let lost: Vec<(Loss, u64)> = losses.into_iter().map(|loss| (loss, most(loss))).collect();
-    let one = move |(loss, count): (Loss, u64)| format!("the {side} recording has lost {count} {}: {so}", loss.words());
+    let one = move |(loss, count): (Loss, u64)| format!("the {side} recording has lost {}: {so}", loss.counted(count));
     lost.into_iter().filter(|(_, count)| *count > 0).map(one)
 }

@@ -166,7 +166,8 @@ fn judge_wall(percent: f64, case: &CaseDifference) -> Judged {
     let undecided =
         |ratio, reason: String| Judged { outcome: GateOutcome::Undecided, figures, ratio, reason: Some(reason) };
     let (Some(value), Some(low)) = (time.ratio, time.ci_low) else {
-        return undecided(None, format!("there is no interval of {} pairs", time.pairs));
+        let pairs = inodyne_model::count::counted(time.pairs as u64, "pair", "pairs");
+        return undecided(None, format!("there is no interval of {pairs}"));
     };
     let ratio = time.ci_high.map(|high| Interval { value, low, high });
     let high = time.ci_high.unwrap_or(f64::INFINITY);

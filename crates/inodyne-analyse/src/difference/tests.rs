@@ -220,11 +220,12 @@ fn window(wall: f64) -> Recording {
 #[test]
 fn every_kind_of_loss_is_named() {
     let mut new = find(true);
-    new.traces[0].lost = Lost { waits: 5, skipped: 2, ..Lost::default() };
+    new.traces[0].lost = Lost { waits: 5, skipped: 2, stacks: 1, ..Lost::default() };
     let found = between(find(true), new, &[]);
     let expected = [
         "the new recording has lost 2 events skipped by the kernel: its counts are too low",
         "the new recording has lost 5 waits: its times and their causes are incomplete",
+        "the new recording has lost 1 stack: its times and their causes are incomplete",
     ];
     assert_eq!(only(&found).inexact, expected);
 }
@@ -328,6 +329,7 @@ fn a_time_that_lies_beyond_the_limit_says_why_it_is_not_decided() {
     };
     let margin = "the interval lies beyond the limit, and within the margin of 2%: no difference";
     assert_eq!(reason(timed(10, 100.0), timed(10, 101.0), "wall > +0.5%"), margin);
+    assert_eq!(reason(timed(1, 100.0), timed(1, 120.0), "wall > +10%"), "there is no interval of 1 pair");
     // Six pairs are enough to decide one comparison, but not those of four cases.
     let several = |wall| {
         let mut recording = timed(6, wall);
