@@ -186,9 +186,9 @@ pub(super) fn table(recording: &Recording, cases: &[Case<'_>]) -> Table {
     table
 }
 
-/// The largest row of the ledger: `63% waiting for a CPU`.
+/// The largest row of the ledger, which may be what no other accounts for: `63% waiting for a CPU`.
 fn mostly(case: &Case<'_>) -> String {
-    let row = case.trace.and_then(|trace| Some((trace, trace.ledger.rows.first()?)));
+    let row = case.trace.and_then(|trace| Some((trace, trace.ledger.rows.iter().max_by_key(|row| row.ns)?)));
     row.map_or_else(String::new, |(trace, row)| {
         let words = ledger::parts(row);
         let what = [words.subject, words.what].join(" ");
@@ -198,10 +198,31 @@ fn mostly(case: &Case<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::ledger::{Ledger, Row, RowKind};
     use inodyne_model::run::{CacheState, Run};
     use inodyne_model::sample;
 
     use super::*;
+    use crate::report::sentence;
+
+    /// As the sentence about the case does.
+    #[test]
+    fn what_no_row_accounts_for_is_what_most_of_the_time_was_where_it_is_the_largest() {
+        let mut recording = sample::find_recording();
+        inodyne_analyse::explain(&mut recording);
+        recording.findings.clear();
+        let mut told = |unexplained| {
+            let rows = [Row::new(RowKind::User, Nanos(30)), Row::new(RowKind::Unexplained, Nanos(unexplained))];
+            for trace in &mut recording.traces {
+                trace.ledger = Ledger { wall_ns: Nanos(30 + unexplained), rows: rows.to_vec(), ..Ledger::default() };
+            }
+            let cases = Case::all(&recording);
+            (mostly(&cases[0]), sentence::of(&cases[0]).expect("it was traced"))
+        };
+        let (mostly, sentence) = told(70);
+        assert_eq!((mostly.as_str(), sentence.as_str()), ("70% unexplained", "70% of the time is unexplained."));
+        assert_eq!(told(10).0, "75% user");
+    }
 
     #[test]
     fn of_several_commands_in_several_places_the_answer_says_which_are_meant() {
