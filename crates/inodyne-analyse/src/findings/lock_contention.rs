@@ -261,7 +261,7 @@ fn cure(lock: &str, waiting: &Time) -> Vec<Remedy> {
             "or preallocate the file and write past the cache (O_DIRECT), where ext4 and XFS admit several writers",
             fewer,
         ])
-    } else if lock.starts_with("xfs_buf") {
+    } else if lock.starts_with("xfs_buf_") {
         advice(&[
             "keep each thread to the directories of one allocation group, whose header its changes lock",
             fewer,
@@ -332,6 +332,7 @@ fn most<'a>(times: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use inodyne_model::ledger::PAGE_FAULT;
     use inodyne_model::sample::ms;
 
     use super::*;
@@ -360,6 +361,8 @@ mod tests {
             // Two writers of one file are not helped by directories.
             ("ext4_buffered_write_iter", "pwrite64", "let each thread write to a file of its own"),
             ("xfs_file_fsync", "fdatasync", "let each thread write to a file of its own"),
+            // Two that write to a mapping of one file: no buffer of metadata.
+            ("xfs_buffered_write_iomap_begin", PAGE_FAULT, "use fewer threads"),
             ("flock_lock_inode_wait", "flock", "hold the file's lock for less"),
             // A page was missing in the buffer of a call.
             ("lock_mm_and_find_vma", "read", "map and unmap less"),
