@@ -66,15 +66,16 @@ const fn when(symbol: &'static str, way: Way, cause: Cause, seen: &'static str) 
 
 /// Functions of a waker that completes I/O: the lock it releases was held by the I/O, not by another thread.
 pub(super) const IO_COMPLETIONS: &[&str] = &[
-    "xfs_buf_ioend_work",   // fs/xfs/xfs_buf.c
-    "xfs_buf_ioend",        // fs/xfs/xfs_buf.c
-    "xfs_buf_bio_end_io",   // fs/xfs/xfs_buf.c
-    "bio_endio",            // block/bio.c
-    "blk_mq_end_request",   // block/blk-mq.c
-    "blk_complete_reqs",    // block/blk-mq.c
-    "end_bio_bh_io_sync",   // fs/buffer.c
-    "end_buffer_read_sync", // fs/buffer.c
-    "btrfs_bio_end_io",     // fs/btrfs/bio.c
+    "xfs_buf_ioend_work",       // fs/xfs/xfs_buf.c
+    "xfs_buf_ioend",            // fs/xfs/xfs_buf.c
+    "xfs_buf_bio_end_io",       // fs/xfs/xfs_buf.c
+    "bio_endio",                // block/bio.c
+    "blk_mq_end_request",       // block/blk-mq.c
+    "blk_mq_end_request_batch", // block/blk-mq.c
+    "blk_complete_reqs",        // block/blk-mq.c
+    "end_bio_bh_io_sync",       // fs/buffer.c
+    "end_buffer_read_sync",     // fs/buffer.c
+    "btrfs_bio_end_io",         // fs/btrfs/bio.c
 ];
 
 /// Functions of a waker that brings a server's answer: the page that it unlocks came from the server, not from a local device.
@@ -103,6 +104,7 @@ pub(super) const INTERRUPTS: &[(&str, Ended)] = &[
     ("bio_endio", Ended::Io),                 // block/bio.c
     ("blk_update_request", Ended::Io),        // block/blk-mq.c
     ("blk_mq_end_request", Ended::Io),        // block/blk-mq.c
+    ("blk_mq_end_request_batch", Ended::Io),  // block/blk-mq.c: of NVMe
     ("blk_complete_reqs", Ended::Io),         // block/blk-mq.c
     ("sock_def_readable", Ended::Packet),     // net/core/sock.c
     ("sk_stream_write_space", Ended::Packet), // net/core/stream.c
@@ -164,10 +166,20 @@ pub(super) const RULES: &[Rule] = &[
     waits("folio_wait_bit_common", Way::Device, "6.18"),
     waits("folio_wait_bit", Way::Device, "6.18"),
     waits("__folio_lock", Way::Device, "6.18"),
+    waits("__folio_lock_killable", Way::Device, "mm/filemap.c"),
+    waits("folio_wait_bit_killable", Way::Device, "mm/filemap.c"),
+    waits("folio_put_wait_locked", Way::Device, "mm/filemap.c"),
     waits("wait_on_page_bit_common", Way::Device, "mm/filemap.c, 4.11 to 5.15"),
+    waits("wait_on_page_bit", Way::Device, "mm/filemap.c, up to 5.15"),
+    waits("wait_on_page_bit_killable", Way::Device, "mm/filemap.c, up to 5.15"),
+    waits("put_and_wait_on_page_locked", Way::Device, "mm/filemap.c, up to 5.15"),
+    waits("__lock_page", Way::Device, "mm/filemap.c, up to 5.15"),
+    waits("__lock_page_killable", Way::Device, "mm/filemap.c, up to 5.15"),
     waits("__iomap_dio_rw", Way::Direct, "6.18"),
     waits("blkdev_direct_IO", Way::Direct, "block/fops.c"),
+    waits("__blkdev_direct_IO", Way::Direct, "block/fops.c"),
     waits("__blkdev_direct_IO_simple", Way::Direct, "block/fops.c"),
+    waits("__blockdev_direct_IO", Way::Direct, "fs/direct-io.c"),
     waits("wait_for_completion", Way::Completion, "6.18"),
     waits("__wait_for_common", Way::Completion, "6.12"),
     waits("wait_for_completion_io", Way::Completion, "6.18"),
@@ -182,9 +194,11 @@ pub(super) const RULES: &[Rule] = &[
     when("filemap_read", Way::Device, Cause::DeviceRead, "6.18"),
     when("filemap_read_folio", Way::Device, Cause::DeviceRead, "mm/filemap.c"),
     when("do_read_cache_folio", Way::Device, Cause::DeviceRead, "mm/filemap.c"),
+    when("do_read_cache_page", Way::Device, Cause::DeviceRead, "mm/filemap.c, up to 5.15"),
     when("generic_file_buffered_read", Way::Device, Cause::DeviceRead, "mm/filemap.c, up to 5.11"),
     when("__bread_gfp", Way::Device, Cause::DeviceRead, "fs/buffer.c"),
-    when("bh_read", Way::Device, Cause::DeviceRead, "include/linux/buffer_head.h"),
+    when("__bh_read", Way::Device, Cause::DeviceRead, "fs/buffer.c"),
+    when("__block_write_begin_int", Way::Device, Cause::DeviceRead, "fs/buffer.c"),
     when("find_get_block_common", Way::Device, Cause::DeviceRead, "6.18"),
     when("bdev_getblk", Way::Device, Cause::DeviceRead, "6.18"),
     when("ext4_read_bh", Way::Device, Cause::DeviceRead, "6.18"),
@@ -200,9 +214,13 @@ pub(super) const RULES: &[Rule] = &[
     when("ext4_mpage_readpages", Way::Device, Cause::DeviceRead, "fs/ext4/readpage.c"),
     when("ext2_get_inode", Way::Device, Cause::DeviceRead, "fs/ext2/inode.c"),
     when("iomap_write_begin", Way::Device, Cause::DeviceRead, "fs/iomap/buffered-io.c"),
+    // The part of a block that is not written is read by `submit_bio_wait`.
+    when("iomap_write_begin", Way::Completion, Cause::DeviceRead, "fs/iomap/buffered-io.c"),
     when("read_extent_buffer_pages", Way::Device, Cause::DeviceRead, "6.18"),
     when("btrfs_read_folio", Way::Device, Cause::DeviceRead, "fs/btrfs/extent_io.c"),
-    when("xfs_buf_iowait", Way::Completion, Cause::DeviceRead, "6.18"),
+    // `xfs_buf_iowait` waits for writes, too (`xfs_bwrite`).
+    when("xfs_buf_read_map", Way::Completion, Cause::DeviceRead, "6.18"),
+    when("xfs_buf_read_uncached", Way::Completion, Cause::DeviceRead, "fs/xfs/xfs_buf.c"),
     when("squashfs_bio_read", Way::Completion, Cause::DeviceRead, "fs/squashfs/block.c"),
     is("btrfs_caching_ctl_wait_done", Cause::DeviceRead, "6.18"),
     is("btrfs_wait_block_group_cache_progress", Cause::DeviceRead, "6.18"),
@@ -215,6 +233,7 @@ pub(super) const RULES: &[Rule] = &[
     when("btrfs_file_read_iter", Way::Direct, Cause::DeviceRead, "6.18"),
     when("btrfs_direct_read", Way::Direct, Cause::DeviceRead, "6.18"),
     when("blkdev_read_iter", Way::Direct, Cause::DeviceRead, "block/fops.c"),
+    when("blkdev_read_iter", Way::Completion, Cause::DeviceRead, "block/fops.c, by submit_bio_wait"),
     when("vfs_read", Way::Direct, Cause::DeviceRead, "6.18"),
     when("vfs_readv", Way::Direct, Cause::DeviceRead, "fs/read_write.c"),
     when("io_read", Way::Direct, Cause::DeviceRead, "io_uring/rw.c"),
@@ -223,6 +242,7 @@ pub(super) const RULES: &[Rule] = &[
     when("xfs_file_write_iter", Way::Direct, Cause::DeviceWrite, "6.18"),
     when("btrfs_do_write_iter", Way::Direct, Cause::DeviceWrite, "fs/btrfs/file.c"),
     when("blkdev_write_iter", Way::Direct, Cause::DeviceWrite, "block/fops.c"),
+    when("blkdev_write_iter", Way::Completion, Cause::DeviceWrite, "block/fops.c, by submit_bio_wait"),
     when("vfs_write", Way::Direct, Cause::DeviceWrite, "6.18"),
     when("vfs_writev", Way::Direct, Cause::DeviceWrite, "fs/read_write.c"),
     when("io_write", Way::Direct, Cause::DeviceWrite, "io_uring/rw.c"),

@@ -139,6 +139,22 @@ const FOLLOW: &[(Cause, &str)] = &[
     (Cause::InodeLock, "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write lock_two_nondirectories vfs_rename do_renameat2 __x64_sys_rename"),
     (Cause::InodeLock, "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write vfs_link do_linkat __x64_sys_link"),
     (Cause::Lock, "__schedule schedule schedule_preempt_disabled __mutex_lock.constprop.0 ext4_orphan_add ext4_unlink vfs_unlink do_unlinkat __x64_sys_unlink"),
+    // The rest of a block that is written in part.
+    (Cause::DeviceRead, "__schedule schedule schedule_timeout io_schedule_timeout wait_for_completion_io_timeout submit_bio_wait iomap_read_folio_range iomap_write_begin iomap_file_buffered_write xfs_file_buffered_write vfs_write ksys_write"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit __block_write_begin_int block_write_begin ext2_write_begin generic_perform_write generic_file_write_iter vfs_write ksys_write"),
+    // Buffers of XFS that are written at once: remote values of attributes.
+    (Cause::DeviceWrite, "__schedule schedule schedule_timeout wait_for_completion xfs_buf_iowait xfs_bwrite xfs_attr_rmtval_set_value xfs_attr_set_iter xfs_attr_finish_item xfs_defer_finish_one __x64_sys_setxattr"),
+    (Cause::DeviceRead, "__schedule schedule schedule_timeout wait_for_completion xfs_buf_iowait __xfs_buf_submit _xfs_buf_read xfs_buf_read_map xfs_trans_read_buf_map xfs_da_read_buf"),
+    // Direct I/O on a block device, and on file systems without iomap.
+    (Cause::DeviceRead, "__schedule schedule schedule_timeout io_schedule_timeout wait_for_completion_io_timeout submit_bio_wait __blkdev_direct_IO_simple blkdev_direct_IO blkdev_read_iter vfs_read ksys_read"),
+    (Cause::DeviceWrite, "__schedule schedule schedule_timeout io_schedule_timeout wait_for_completion_io_timeout submit_bio_wait __blkdev_direct_IO_simple blkdev_direct_IO blkdev_write_iter vfs_write ksys_write"),
+    (Cause::DeviceFlush, "__schedule schedule schedule_timeout io_schedule_timeout wait_for_completion_io_timeout submit_bio_wait blkdev_issue_flush blkdev_fsync blkdev_write_iter vfs_write ksys_write"),
+    (Cause::DeviceWrite, "__schedule schedule io_schedule __blockdev_direct_IO fat_direct_IO generic_file_direct_write __generic_file_write_iter generic_file_write_iter vfs_write ksys_write"),
+    // Pages that somebody else reads, and names of Linux 5.15.
+    (Cause::DeviceRead, "__schedule schedule io_schedule __folio_lock_killable filemap_fault __do_fault do_fault __handle_mm_fault handle_mm_fault exc_page_fault asm_exc_page_fault"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule folio_wait_bit_killable filemap_read_folio filemap_get_pages filemap_read vfs_read ksys_read"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule wait_on_page_bit do_read_cache_page read_cache_page page_get_link vfs_readlink do_readlinkat __x64_sys_readlink"),
+    (Cause::DeviceRead, "__schedule schedule io_schedule __lock_page_killable filemap_fault __do_fault do_fault __handle_mm_fault handle_mm_fault exc_page_fault asm_exc_page_fault"),
 ];
 
 #[test]
@@ -193,6 +209,8 @@ fn an_interrupt_says_what_the_stack_does_not() {
     assert_eq!(cause_by_interrupt(reads, disk), Cause::DeviceRead);
     assert_eq!(cause_by_interrupt(writes, disk), Cause::DeviceWrite);
     assert_eq!(cause_by_interrupt(reads, timer), Cause::Sleep);
+    let nvme = "try_to_wake_up wake_up_page iomap_read_end_io blk_mq_end_request_batch nvme_irq common_interrupt";
+    assert_eq!(cause_by_interrupt(reads, nvme), Cause::DeviceRead);
     assert_eq!(cause_by_interrupt(reads, network), Cause::Socket);
     assert_eq!(cause_by_interrupt(reads, "try_to_wake_up an_interrupt_of_tomorrow"), Cause::Other);
     // Where the stack decides, an interrupt changes nothing; nor does a waker that runs such a function but is no interrupt.
