@@ -287,6 +287,9 @@ pub(super) const RULES: &[Rule] = &[
     is("add_transaction_credits", Cause::Journal, "fs/jbd2/transaction.c"),
     is("start_this_handle", Cause::Journal, "fs/jbd2/transaction.c"),
     is("do_get_write_access", Cause::Journal, "fs/jbd2/transaction.c"),
+    // Whoever ends a synchronous change waits a little, so that others join its commit, and then for the commit.
+    is("jbd2_journal_stop", Cause::Journal, "fs/jbd2/transaction.c"),
+    is("jbd2_journal_wait_updates", Cause::Journal, "fs/jbd2/transaction.c, from 5.18"),
     is("__jbd2_log_wait_for_space", Cause::Journal, "fs/jbd2/checkpoint.c"),
     is("jbd2_log_do_checkpoint", Cause::Journal, "fs/jbd2/checkpoint.c"),
     is("ext4_fc_commit", Cause::Journal, "fs/ext4/fast_commit.c"),
@@ -295,6 +298,9 @@ pub(super) const RULES: &[Rule] = &[
     is("xlog_cil_force_seq", Cause::Journal, "6.18"),
     is("xlog_cil_push_now", Cause::Journal, "6.18"),
     is("xlog_cil_order_write", Cause::Journal, "fs/xfs/xfs_log_cil.c"),
+    // Until the log's worker has taken what was committed in memory: of that there is too much, or it is being taken.
+    is("xlog_cil_push_background", Cause::Journal, "fs/xfs/xfs_log_cil.c"),
+    is("xlog_cil_commit", Cause::Journal, "fs/xfs/xfs_log_cil.c"),
     is("xlog_state_get_iclog_space", Cause::Journal, "fs/xfs/xfs_log.c"),
     is("xlog_grant_head_wait", Cause::Journal, "fs/xfs/xfs_log.c"),
     is("xlog_grant_head_check", Cause::Journal, "fs/xfs/xfs_log.c"),
@@ -405,6 +411,8 @@ pub(super) const RULES: &[Rule] = &[
     is("blk_throtl_bio", Cause::QueueFull, "block/blk-throttle.c"),
     is("get_request_wait", Cause::QueueFull, "block/blk-core.c, up to 3.6"),
     is("ioc_rqos_throttle", Cause::QueueFull, "block/blk-iocost.c"),
+    // On the way out of a call: what the command has in debt at its cgroup's io.cost or io.latency.
+    is("blkcg_maybe_throttle_current", Cause::QueueFull, "block/blk-cgroup.c"),
     when("xfs_inodegc_queue", Way::Completion, Cause::QueueFull, "fs/xfs/xfs_icache.c"),
     when("xfs_fs_destroy_inode", Way::Completion, Cause::QueueFull, "fs/xfs/xfs_super.c"),
     when("destroy_inode", Way::Completion, Cause::QueueFull, "6.18"),
@@ -489,13 +497,18 @@ pub(super) const RULES: &[Rule] = &[
     is("reclaim_throttle", Cause::Memory, "mm/vmscan.c"),
     is("throttle_direct_reclaim", Cause::Memory, "mm/vmscan.c"),
     is("try_to_compact_pages", Cause::Memory, "mm/compaction.c"),
+    is("__alloc_pages_slowpath", Cause::Memory, "mm/page_alloc.c"),
     is("do_swap_page", Cause::Memory, "mm/memory.c"),
     is("swap_readpage", Cause::Memory, "mm/page_io.c"),
+    is("swap_read_folio", Cause::Memory, "mm/page_io.c, from 6.9"),
+    is("shmem_swapin_folio", Cause::Memory, "mm/shmem.c"),
+    is("shmem_swapin_page", Cause::Memory, "mm/shmem.c, up to 5.18"),
     is("mem_cgroup_handle_over_high", Cause::Memory, "mm/memcontrol.c"),
     is("__mem_cgroup_handle_over_high", Cause::Memory, "mm/memcontrol.c"),
     is("mem_cgroup_oom_synchronize", Cause::Memory, "6.18"),
     is("psi_memstall_enter", Cause::Memory, "kernel/sched/psi.c"),
     is("mempool_alloc", Cause::Memory, "mm/mempool.c"),
+    is("mempool_alloc_noprof", Cause::Memory, "mm/mempool.c, from 6.10"),
 
     // Held by somebody.
     is("do_signal_stop", Cause::Stopped, "6.18"),

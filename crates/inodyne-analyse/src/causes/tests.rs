@@ -155,6 +155,11 @@ const FOLLOW: &[(Cause, &str)] = &[
     (Cause::DeviceRead, "__schedule schedule io_schedule folio_wait_bit_killable filemap_read_folio filemap_get_pages filemap_read vfs_read ksys_read"),
     (Cause::DeviceRead, "__schedule schedule io_schedule wait_on_page_bit do_read_cache_page read_cache_page page_get_link vfs_readlink do_readlinkat __x64_sys_readlink"),
     (Cause::DeviceRead, "__schedule schedule io_schedule __lock_page_killable filemap_fault __do_fault do_fault __handle_mm_fault handle_mm_fault exc_page_fault asm_exc_page_fault"),
+    // The log of XFS: it has too much in memory, or its worker takes what is there.
+    (Cause::Journal, "__schedule schedule xlog_cil_commit __xfs_trans_commit xfs_trans_commit xfs_create xfs_generic_create lookup_open path_openat"),
+    (Cause::Journal, "__schedule schedule schedule_preempt_disabled rwsem_down_read_slowpath down_read xlog_cil_commit __xfs_trans_commit xfs_trans_commit xfs_remove xfs_vn_unlink"),
+    // What a tmpfs has in swap.
+    (Cause::Memory, "__schedule schedule io_schedule __folio_lock shmem_swapin_folio shmem_get_folio_gfp shmem_file_read_iter vfs_read ksys_read"),
 ];
 
 #[test]
@@ -217,6 +222,21 @@ fn an_interrupt_says_what_the_stack_does_not() {
     let poll = "__schedule schedule schedule_hrtimeout_range_clock poll_schedule_timeout do_sys_poll __x64_sys_poll";
     assert_eq!(cause_by_interrupt(poll, timer), Cause::Poll);
     assert_eq!(cause(reads, disk), Cause::Other);
+}
+
+#[test]
+fn a_delay_by_the_kernel_is_no_sleep_that_the_program_asked_for() {
+    let timer = "try_to_wake_up hrtimer_wakeup __hrtimer_run_queues hrtimer_interrupt";
+    for (expected, functions) in [
+        // A directory of an ext4 that is mounted dirsync: the commit is to take others along.
+        (Cause::Journal, "schedule_hrtimeout_range_clock jbd2_journal_stop __ext4_journal_stop ext4_create"),
+        (Cause::QueueFull, "schedule_hrtimeout_range_clock blkcg_maybe_throttle_current exit_to_user_mode_loop"),
+        (Cause::Memory, "schedule_timeout __alloc_pages_slowpath.constprop.0 __alloc_frozen_pages_noprof do_fault"),
+        (Cause::Memory, "schedule_timeout io_schedule_timeout mempool_alloc_noprof bio_alloc_bioset submit_bh_wbc"),
+    ] {
+        let functions = format!("__schedule schedule {functions}");
+        assert_eq!(cause_by_interrupt(&functions, timer), expected, "{functions}");
+    }
 }
 
 #[test]

@@ -35,7 +35,13 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     // All that throttles passes `__rq_qos_throttle`.
     let throttled = of(&["wbt_wait"]);
     let inodes = of(&["destroy_inode", "xfs_inodegc_queue", "xfs_fs_destroy_inode"]);
-    let limited = of(&["blk_throtl_bio", "__blk_throtl_bio", "ioc_rqos_throttle", "blkcg_iolatency_throttle"]);
+    let limited = of(&[
+        "blk_throtl_bio",
+        "__blk_throtl_bio",
+        "ioc_rqos_throttle",
+        "blkcg_iolatency_throttle",
+        "blkcg_maybe_throttle_current",
+    ]);
     let is_for_inodes = inodes > time.ns / 2.0;
     let is_for_a_limit = limited > time.ns / 2.0;
     // A single thread that removes files cannot do anything about it.

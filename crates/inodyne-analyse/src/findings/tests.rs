@@ -898,6 +898,8 @@ fn a_setting_of_the_place_is_taken_back_where_it_is_what_limits() {
     // A longer queue does not help where a cgroup's limit is what is waited for.
     const LIMIT: &str = "__schedule schedule io_schedule ioc_rqos_throttle __rq_qos_throttle blk_mq_submit_bio";
     assert_eq!(throttled("/sys/block/loop3/queue/nr_requests", LIMIT), Change::advice());
+    const DEBT: &str = "__schedule schedule schedule_hrtimeout_range_clock blkcg_maybe_throttle_current";
+    assert_eq!(throttled("/sys/block/loop3/queue/nr_requests", DEBT), Change::advice());
 }
 
 #[test]
