@@ -29,7 +29,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::observed::{Wait, Waker};
 use inodyne_model::stack::{Stack, StackId, function_name};
 
-use table::{ANSWERS, Ended, INTERRUPTS, IO_COMPLETIONS, Means, RULES, WRITERS, Way};
+use table::{ANSWERS, Ended, INTERRUPTS, IO_COMPLETIONS, Means, RULES, STOPS, SWITCHES, WRITERS, Way};
 
 /// Decides the causes of the waits of one trace, and remembers what it has decided.
 pub struct Classifier<'a> {
@@ -92,7 +92,11 @@ impl<'a> Classifier<'a> {
                 return Cause::Lock;
             }
         }
-        way.map_or(Cause::Other, Way::otherwise)
+        match way {
+            Some(way) => way.otherwise(),
+            None if is_stopped(stack) => Cause::Stopped,
+            None => Cause::Other,
+        }
     }
 
     fn of_interrupt(&self, waiter: &Stack, interrupt: StackId) -> Cause {
@@ -129,6 +133,10 @@ impl<'a> Classifier<'a> {
         let completes = |stack: &Stack| stack.symbols().any(|symbol| IO_COMPLETIONS.contains(&function_name(symbol)));
         self.stack(waker_stack).is_some_and(completes)
     }
+}
+
+fn is_stopped(stack: &Stack) -> bool {
+    stack.symbols().map(function_name).find(|symbol| !SWITCHES.contains(symbol)) == Some(STOPS)
 }
 
 #[cfg(test)]

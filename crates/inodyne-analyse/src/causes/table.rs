@@ -128,6 +128,13 @@ pub(super) enum Ended {
     Packet,
 }
 
+/// A thread that switches away in this function itself is stopped, in a frozen cgroup for instance: compilers put `do_freezer_trap` there
+/// (kernel/signal.c). A thread that a signal ends passes it as well, and waits farther in.
+pub(super) const STOPS: &str = "get_signal";
+
+/// Functions between one that waits and the switch to another thread (kernel/sched/core.c).
+pub(super) const SWITCHES: &[&str] = &["__schedule", "schedule"];
+
 /// The rules. The order has no meaning: the stack decides which comes first.
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
@@ -457,6 +464,7 @@ pub(super) const RULES: &[Rule] = &[
     is("tcp_recvmsg", Cause::Socket, "6.18"),
     is("inet_csk_accept", Cause::Socket, "6.18"),
     is("inet_wait_for_connect", Cause::Socket, "net/ipv4/af_inet.c"),
+    is("__inet_stream_connect", Cause::Socket, "net/ipv4/af_inet.c"),
     is("__skb_wait_for_more_packets", Cause::Socket, "net/core/datagram.c"),
     is("vsock_connectible_wait_data", Cause::Socket, "net/vmw_vsock/af_vsock.c"),
     is("vsock_accept", Cause::Socket, "net/vmw_vsock/af_vsock.c"),
@@ -483,11 +491,17 @@ pub(super) const RULES: &[Rule] = &[
     is("io_cqring_wait", Cause::Poll, "io_uring/io_uring.c"),
     is("do_sigtimedwait", Cause::Poll, "kernel/signal.c"),
     is("__do_sys_pause", Cause::Poll, "kernel/signal.c"),
+    // The same function has these names, too: the kernel gives the first one in its table.
+    is("__ia32_sys_pause", Cause::Poll, "kernel/signal.c"),
+    is("__x64_sys_pause", Cause::Poll, "kernel/signal.c"),
     is("sigsuspend", Cause::Poll, "kernel/signal.c"),
     is("inotify_read", Cause::Poll, "fs/notify/inotify/inotify_user.c"),
     is("fanotify_read", Cause::Poll, "fs/notify/fanotify/fanotify_user.c"),
     is("eventfd_read", Cause::Poll, "fs/eventfd.c"),
-    is("timerfd_read", Cause::Sleep, "fs/timerfd.c"),
+    is("signalfd_read", Cause::Poll, "fs/signalfd.c, up to 6.9"),
+    is("signalfd_read_iter", Cause::Poll, "fs/signalfd.c, from 6.10"),
+    is("timerfd_read", Cause::Sleep, "fs/timerfd.c, up to 6.9"),
+    is("timerfd_read_iter", Cause::Sleep, "fs/timerfd.c, from 6.10"),
     is("n_tty_read", Cause::Poll, "drivers/tty/n_tty.c"),
 
     // Memory.
@@ -516,4 +530,5 @@ pub(super) const RULES: &[Rule] = &[
     is("do_freezer_trap", Cause::Stopped, "kernel/signal.c"),
     is("__refrigerator", Cause::Stopped, "kernel/freezer.c"),
     is("do_coredump", Cause::Stopped, "fs/coredump.c"),
+    is("vfs_coredump", Cause::Stopped, "fs/coredump.c, from 6.17"),
 ];

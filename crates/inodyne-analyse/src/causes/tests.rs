@@ -160,6 +160,14 @@ const FOLLOW: &[(Cause, &str)] = &[
     (Cause::Journal, "__schedule schedule schedule_preempt_disabled rwsem_down_read_slowpath down_read xlog_cil_commit __xfs_trans_commit xfs_trans_commit xfs_remove xfs_vn_unlink"),
     // What a tmpfs has in swap.
     (Cause::Memory, "__schedule schedule io_schedule __folio_lock shmem_swapin_folio shmem_get_folio_gfp shmem_file_read_iter vfs_read ksys_read"),
+    // Others, time, and signals.
+    (Cause::Socket, "__schedule schedule schedule_timeout wait_woken __inet_stream_connect inet_stream_connect __sys_connect __x64_sys_connect"),
+    (Cause::Poll, "__schedule schedule __ia32_sys_pause do_syscall_64 entry_SYSCALL_64_after_hwframe"),
+    (Cause::Poll, "__schedule schedule signalfd_read_iter vfs_read ksys_read"),
+    (Cause::Sleep, "__schedule schedule timerfd_read_iter vfs_read ksys_read"),
+    (Cause::Stopped, "__schedule schedule get_signal arch_do_signal_or_restart exit_to_user_mode_loop"),
+    (Cause::Stopped, "__schedule schedule schedule_timeout wait_for_completion_state call_usermodehelper_exec vfs_coredump get_signal arch_do_signal_or_restart"),
+    (Cause::Other, "__schedule schedule a_function_of_tomorrow exit_files do_exit do_group_exit get_signal arch_do_signal_or_restart"),
 ];
 
 #[test]
