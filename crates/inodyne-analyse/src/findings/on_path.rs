@@ -20,6 +20,8 @@ type WaitKey<'a> = (ThreadNumber, Option<&'a str>, WaitPlace);
 pub(crate) struct OnPath<'a> {
     waiting: Sums<WaitKey<'a>>,
     followed: Sums<WaitKey<'a>>,
+    /// How many rows of the table of waits have this key. An interrupt is in several, one for each kind of thread that it broke into.
+    rows: Sums<WaitKey<'a>>,
     running: Sums<(ThreadNumber, Option<&'a str>)>,
     ready: Sums<Option<&'a str>>,
     calls: Sums<&'a str>,
@@ -36,6 +38,9 @@ impl<'a> OnPath<'a> {
             return None;
         }
         let mut all = OnPath::default();
+        for wait in &trace.observed.waits {
+            add(&mut all.rows, key(wait), 1.0);
+        }
         for Doing { thread, syscall, kind, ns } in &trace.path.doings {
             let (call, ns) = (syscall.as_deref(), ns.0 as f64);
             match *kind {
@@ -56,14 +61,18 @@ impl<'a> OnPath<'a> {
         Some(all)
     }
 
-    /// Time in a wait, whoever worked for it meanwhile.
+    /// Time in a wait, whoever worked for it meanwhile. Of rows that are alike, each has its part.
     pub(super) fn waiting(&self, wait: &Wait) -> f64 {
-        of(&self.waiting, &key(wait))
+        self.of_row(&self.waiting, wait)
     }
 
-    /// Time in which the path was in another thread of the command, which this wait was for.
+    /// Time in which the path was in another thread of the command, which this wait was for. Of rows that are alike, each has its part.
     pub(super) fn followed(&self, wait: &Wait) -> f64 {
-        of(&self.followed, &key(wait))
+        self.of_row(&self.followed, wait)
+    }
+
+    fn of_row(&self, sums: &Sums<WaitKey<'a>>, wait: &Wait) -> f64 {
+        of(sums, &key(wait)) / of(&self.rows, &key(wait)).max(1.0)
     }
 
     /// Time on a CPU in a call of a thread, or outside of its calls.

@@ -10,7 +10,7 @@ use inodyne_model::disk_limits::{DiskLimits, Latency};
 use inodyne_model::finding::{Finding, Prediction};
 use inodyne_model::observed::{Sample, ThreadObserved, Wait};
 use inodyne_model::page_cache::{Asked, PageCache, Used};
-use inodyne_model::path::{Doing, DoingKind};
+use inodyne_model::path::{Doing, DoingKind, WaitPlace};
 use inodyne_model::recording::Recording;
 use inodyne_model::sample::{self, ms};
 use inodyne_model::stack::StackId;
@@ -964,6 +964,31 @@ fn waiting_for_a_cpu_in_a_call_is_no_part_of_a_share() {
     recording.traces[0].path.doings = vec![doing(DoingKind::Running, ms(100.0)), doing(DoingKind::Ready, ms(300.0))];
     let (share, with_ready) = shares(&recording);
     assert!((share - 0.1).abs() < 1e-9 && (with_ready - 0.4).abs() < 1e-9, "{share} {with_ready}");
+}
+
+/// A timer or a disk ends waits by interrupting threads of the command and others, each of which is a row: on the path they are one.
+#[test]
+fn waits_that_are_alike_are_on_the_path_once() {
+    let mut recording = sample::empty();
+    let wait = |ns| sample::wait(1, Some("read"), 0xd1, ms(ns), 10);
+    let mut trace = Trace { wall_ns: ms(1_000.0), ..Trace::default() };
+    trace.observed.waits = vec![wait(300.0), wait(100.0), sample::wait(1, Some("read"), 0xd2, ms(50.0), 1)];
+    let place = |wait: &Wait| WaitPlace { stack: wait.stack, waker: wait.waker, waker_stack: wait.waker_stack };
+    let [alike, other] = [0, 2].map(|at| place(&trace.observed.waits[at]));
+    let doing = |kind, ns| Doing { thread: 1, syscall: Some("read".to_owned()), kind, ns: ms(ns) };
+    trace.path.doings = vec![
+        doing(DoingKind::Waiting(alike), 400.0),
+        doing(DoingKind::Waiting(other), 50.0),
+        doing(DoingKind::Followed(alike), 200.0),
+    ];
+    recording.traces.push(trace);
+    let trace = &recording.traces[0];
+    let classifier = Classifier::new(&trace.observed.stacks);
+    let case = Case { recording: &recording, index: 0, trace, classifier, path: OnPath::of(trace) };
+    let on_path = case.on_path(&case.waiting(|_| true));
+    assert!((on_path - 450e6).abs() < 1.0, "{on_path}");
+    let followed = case.followed(|_| true);
+    assert!((followed - 200e6).abs() < 1.0, "{followed}");
 }
 
 /// The finding of this name; none where it is not reported.
