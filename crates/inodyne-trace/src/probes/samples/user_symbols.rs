@@ -245,7 +245,8 @@ fn perf_map(text: &str) -> Vec<(u64, u64, String)> {
         Some((hex(words.next()?)?, hex(words.next()?)?, words.next()?.to_owned()))
     };
     let mut functions: Vec<_> = text.lines().filter_map(function).collect();
-    functions.sort();
+    // Those at the same address stay in the order in which they were written: the last one was there last.
+    functions.sort_by_key(|(start, ..)| *start);
     functions
 }
 
@@ -361,6 +362,10 @@ mod tests {
         let names = [0x7eff, 0x7f00, 0x7f0f, 0x7f10, 0x7f27, 0x7f28].map(|address| maps.name(4, address));
         let (first, second) = (Some("first".to_owned()), Some("LazyCompile:~ second function".to_owned()));
         assert_eq!(names, [None, first.clone(), first, None, second, None]);
+        // Where a function was that is gone, another one is put, which may be shorter.
+        let functions = perf_map("7f00 20 gone\n7f40 8 other\n7f00 10 there\n");
+        let mut maps = PerfMaps { users: &Users::new(), read: HashMap::from([(4, functions)]) };
+        assert_eq!([0x7f08, 0x7f18].map(|address| maps.name(4, address)), [Some("there".to_owned()), None]);
     }
 
     /// A number that no process has, so that the file can only be this test's.
