@@ -37,8 +37,8 @@ const INTERRUPTS: [&str; 6] = [
     "el1_interrupt",
 ];
 
-/// Deferred work, which runs with whatever task is current.
-const PUT_OFF: &str = "handle_softirqs";
+/// Deferred work, which runs with whatever task is current. The last two are one function, as kernels before 6.10 call it.
+const PUT_OFF: [&str; 3] = ["handle_softirqs", "__do_softirq", "__softirqentry_text_start"];
 
 /// Among deferred work, a packet to this machine itself arrives on top of the call that sends it (net/core/dev.c).
 const SENT_HERE: [&str; 2] = ["process_backlog", "__local_bh_enable_ip"];
@@ -224,7 +224,8 @@ fn interrupt_stacks(stacks: &[Stack]) -> HashSet<StackId> {
 
 fn shows_interrupt(stack: &Stack) -> bool {
     let has = |prefix: &str| stack.symbols().any(|name| name.starts_with(prefix));
-    INTERRUPTS.iter().any(|prefix| has(prefix)) || (has(PUT_OFF) && !SENT_HERE.iter().all(|prefix| has(prefix)))
+    let is_put_off = PUT_OFF.iter().any(|prefix| has(prefix));
+    INTERRUPTS.iter().any(|prefix| has(prefix)) || (is_put_off && !SENT_HERE.iter().all(|prefix| has(prefix)))
 }
 
 #[cfg(test)]
@@ -277,6 +278,9 @@ mod tests {
         assert!(shows_interrupt(&stack(&format!("{arrives} asm_sysvec_apic_timer_interrupt"))));
         assert!(shows_interrupt(&stack("hrtimer_wakeup handle_softirqs do_softirq.part.0 __local_bh_enable_ip ksys_write")));
         assert!(!shows_interrupt(&stack("unix_stream_sendmsg __sys_sendto do_syscall_64")));
+        let of_5_15 = "hrtimer_wakeup __do_softirq do_softirq __local_bh_enable_ip tcp_sendmsg __sys_sendto";
+        assert!(shows_interrupt(&stack(of_5_15)));
+        assert!(shows_interrupt(&stack("bio_endio __softirqentry_text_start run_ksoftirqd smpboot_thread_fn kthread")));
     }
 
     #[test]
