@@ -429,10 +429,18 @@ pub(super) const RULES: &[Rule] = &[
     is("__fuse_request_send", Cause::FuseServer, "fs/fuse/dev.c"),
     is("__fuse_simple_request", Cause::FuseServer, "fs/fuse/dev.c"),
     is("fuse_get_req", Cause::FuseServer, "fs/fuse/dev.c"),
+    // Until the server has written what it was given, and for direct I/O.
+    is("fuse_set_nowrite", Cause::FuseServer, "fs/fuse/dir.c"),
+    when("fuse_direct_IO", Way::Completion, Cause::FuseServer, "fs/fuse/file.c"),
     is("rpc_wait_bit_killable", Cause::RemoteServer, "net/sunrpc/sched.c"),
     is("__rpc_execute", Cause::RemoteServer, "net/sunrpc/sched.c"),
     is("nfs_wait_bit_killable", Cause::RemoteServer, "fs/nfs/inode.c"),
     is("nfs_wait_client_init_complete", Cause::RemoteServer, "fs/nfs/client.c"),
+    // Until the server has on its disk what was written, in `fsync` and `close`, and for direct I/O.
+    is("wait_on_commit", Cause::RemoteServer, "fs/nfs/write.c"),
+    is("__nfs_commit_inode", Cause::RemoteServer, "fs/nfs/write.c"),
+    when("nfs_file_direct_read", Way::Completion, Cause::RemoteServer, "fs/nfs/direct.c"),
+    when("nfs_file_direct_write", Way::Completion, Cause::RemoteServer, "fs/nfs/direct.c"),
     is("wait_for_response", Cause::RemoteServer, "fs/smb/client/transport.c"),
     is("compound_send_recv", Cause::RemoteServer, "fs/smb/client/transport.c"),
     is("p9_client_rpc", Cause::RemoteServer, "6.18"),

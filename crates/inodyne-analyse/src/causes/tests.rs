@@ -160,6 +160,12 @@ const FOLLOW: &[(Cause, &str)] = &[
     (Cause::Journal, "__schedule schedule schedule_preempt_disabled rwsem_down_read_slowpath down_read xlog_cil_commit __xfs_trans_commit xfs_trans_commit xfs_remove xfs_vn_unlink"),
     // What a tmpfs has in swap.
     (Cause::Memory, "__schedule schedule io_schedule __folio_lock shmem_swapin_folio shmem_get_folio_gfp shmem_file_read_iter vfs_read ksys_read"),
+    // Servers that write.
+    (Cause::FuseServer, "__schedule schedule fuse_set_nowrite fuse_flush filp_flush __x64_sys_close"),
+    (Cause::FuseServer, "__schedule schedule schedule_timeout wait_for_completion fuse_direct_IO generic_file_direct_write fuse_file_write_iter vfs_write ksys_write"),
+    (Cause::RemoteServer, "__schedule schedule __nfs_commit_inode nfs_file_fsync vfs_fsync_range do_fsync __x64_sys_fsync"),
+    (Cause::RemoteServer, "__schedule schedule schedule_timeout wait_for_completion_killable nfs_file_direct_read nfs_file_read vfs_read ksys_read"),
+    (Cause::Lock, "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write nfs_start_io_direct nfs_file_direct_write nfs_file_write vfs_write"),
     // Others, time, and signals.
     (Cause::Socket, "__schedule schedule schedule_timeout wait_woken __inet_stream_connect inet_stream_connect __sys_connect __x64_sys_connect"),
     (Cause::Poll, "__schedule schedule __ia32_sys_pause do_syscall_64 entry_SYSCALL_64_after_hwframe"),
