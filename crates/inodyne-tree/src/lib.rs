@@ -27,6 +27,7 @@ mod filesystem;
 mod make;
 mod plan;
 mod pool;
+mod processors;
 mod remove;
 mod spec;
 mod sync;

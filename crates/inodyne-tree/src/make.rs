@@ -21,12 +21,14 @@ use std::{
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, XattrFlags, fsetxattr, mkdirat, mknodat, openat},
     io::{Errno, write},
+    thread::sched_getcpu,
 };
 
 use crate::{
     FileSystem, TreeError, TreeSpec, content,
     plan::{Name, Place, Plan},
     pool::{Pool, WorkerGroup, WorkerId},
+    processors::move_apart,
     sync::{cores, lock},
 };
 
@@ -98,8 +100,12 @@ pub fn make_with(spec: &TreeSpec, root: &Path, options: MakeOptions) -> Result<M
         is_unwanted: options.is_unwanted,
     };
     maker.expand(WorkerId { group: 0, index: 0 }, Arc::new(directory), Place::ROOT);
+    let first_processor = sched_getcpu();
     maker.pool.run(
-        |id| id,
+        |id| {
+            move_apart(id.index, first_processor);
+            id
+        },
         |id, task| {
             if let Err((action, name, source)) = maker.work(*id, task) {
                 lock(&maker.failure).get_or_insert(TreeError::io(action, root.join("…").join(name), source));

@@ -44,6 +44,7 @@ use super::{
 use crate::{
     descriptors::{descriptor_budget, widen_descriptor_table},
     pool::{Pool, WorkerGroup, WorkerId},
+    processors::{move_apart, pin},
     sync::lock,
 };
 
@@ -206,9 +207,9 @@ impl<'a> Engine<'a> {
     /// Inodes are freed by the processor that unlinked them, so a group's remover must stay on one. Others begin side by side.
     fn place(&self, id: WorkerId, first_processor: usize) {
         if self.plan.groups.is_some() && id.group != READERS {
-            self.plan.pin(id.index);
+            pin(id.index);
         } else if self.plan.strategy == Strategy::Steal {
-            self.plan.move_apart(id.index, first_processor);
+            move_apart(id.index, first_processor);
         }
     }
 

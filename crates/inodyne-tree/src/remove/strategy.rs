@@ -8,8 +8,6 @@
 
 use std::{fmt, os::fd::AsFd, str::FromStr, time::Duration};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
-
 use super::groups::Groups;
 use crate::{FileSystem, TreeError, sync::cores};
 
@@ -119,42 +117,9 @@ impl Plan {
         self.readers = self.readers.min(each.max(1));
     }
 
-    /// Keeps the calling thread, remover number `index`, on a processor of its own.
-    pub fn pin(&self, index: usize) {
-        let Some((_, processors)) = allowed_processors() else { return };
-        stay_on(processors[index % processors.len()]);
-    }
-
-    /// Moves the calling thread, worker number `index`, away from the processor of the first worker, if it is there; it may come back. A new
-    /// thread often starts where it was created, and until the scheduler moves one of the two, they take turns there: for longer than a small
-    /// tree takes.
-    pub fn move_apart(&self, index: usize, first_processor: usize) {
-        if index == 0 || sched_getcpu() != first_processor {
-            return;
-        }
-        let Some((allowed, processors)) = allowed_processors().filter(|(_, all)| index < all.len()) else { return };
-        let first = processors.iter().position(|&cpu| cpu == first_processor).unwrap_or_default();
-        stay_on(processors[(first + index) % processors.len()]);
-        let _ = sched_setaffinity(None, &allowed);
-    }
-
     pub fn threads(&self) -> usize {
         self.readers + self.removers
     }
-}
-
-/// The processors that the calling thread may run on; none where that is not known.
-fn allowed_processors() -> Option<(CpuSet, Vec<usize>)> {
-    let allowed = sched_getaffinity(None).ok()?;
-    let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
-    (!processors.is_empty()).then_some((allowed, processors))
-}
-
-/// Without it the delete is slower, not wrong.
-fn stay_on(processor: usize) {
-    let mut only = CpuSet::new();
-    only.set(processor);
-    let _ = sched_setaffinity(None, &only);
 }
 
 /// Calls in flight where each waits for a round trip: at first and at most.
