@@ -276,10 +276,8 @@ mod tests {
 
     #[test]
     fn bytes_of_a_damaged_recording_are_shared_out_once() {
-        let paths = [
-            row(IoPath::SyncWrite, Asker::Command, "work", 10),
-            row(IoPath::Writeback, Asker::Kernel, "kworker", 100),
-        ];
+        let paths =
+            [row(IoPath::SyncWrite, Asker::Command, "work", 10), row(IoPath::Writeback, Asker::Kernel, "kworker", 100)];
         let absurd = Dirtied { bytes: u64::MAX, ..dirtied(Asker::Other, "writer", 0) };
         assert_eq!(said(&paths, &[absurd.clone(), absurd]), [(Some("writer".to_owned()), 100)]);
     }
