@@ -3,8 +3,11 @@
 //!
 //! What the host said holds until the directory changes again. So it is forgotten with the next request that changes the directory or its
 //! access time, and when the host says that somebody else has changed it. It is not even noted where either came between the request and
-//! its answer: the host may have looked before that. To be renamed or removed changes a directory too, and such a request does not say
-//! which directory that is; so then everything is forgotten.
+//! its answer: the host may have looked before that.
+//!
+//! To be renamed or removed changes a directory too, and such a request does not say which directory that is; so then everything is
+//! forgotten. The kernel lets nobody change names in a directory while that is removed (`vfs_rmdir` holds its lock), but it does while it is
+//! renamed. Most that is renamed is no directory; where it is, the host says so, by the attributes beside its answer.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -53,7 +56,7 @@ impl Parents {
             }
             number if changes_a_name(number) => {
                 if number == opcode::RMDIR {
-                    self.forget_all();
+                    self.known.clear();
                 }
                 self.known.remove(&header.node);
                 self.asked.insert(header.unique, header.node);
@@ -63,7 +66,11 @@ impl Parents {
             }
             opcode::RENAME | opcode::RENAME2 => {
                 self.renaming.insert(header.unique);
-                self.forget_all();
+                self.forget(header.node);
+                // `fuse_rename_in` and `fuse_rename2_in` begin with the other directory.
+                if let Some(new) = body.first_chunk() {
+                    self.forget(u64::from_le_bytes(*new));
+                }
             }
             opcode::SETATTR | opcode::SETXATTR | opcode::REMOVEXATTR | opcode::READDIR | opcode::READDIRPLUS => {
                 self.forget(header.node);
@@ -76,8 +83,9 @@ impl Parents {
     /// A request is answered, and the host has said what its directory is like.
     pub fn is_answered(&mut self, unique: u64, said: Option<(u64, AttrOut)>, now: Instant) {
         if self.renaming.remove(&unique) {
-            // The kernel lets names in a directory be changed while that directory itself is renamed.
-            return self.forget_all();
+            return if said.is_some() {
+                self.forget_all()
+            };
         }
         let Some(directory) = self.asked.remove(&unique) else { return };
         let Some(changing) = self.changing.get_mut(&directory) else { return };
@@ -161,16 +169,17 @@ mod tests {
     fn what_may_have_changed_again_is_not_known() {
         let now = Instant::now();
         type Event = fn(&mut Parents);
-        let events: [Event; 9] = [
+        let events: [Event; 7] = [
             |parents| parents.forget(1),
             Parents::forget_all,
             |parents| _ = ask(parents, opcode::SETATTR, 1, 20, &[]),
             |parents| _ = ask(parents, opcode::READDIRPLUS, 1, 20, &[]),
             |parents| _ = ask(parents, opcode::RENAME2, 2, 20, &1u64.to_le_bytes()),
-            // It may be what is renamed or removed.
-            |parents| _ = ask(parents, opcode::RENAME2, 2, 20, &3u64.to_le_bytes()),
-            |parents| _ = ask(parents, opcode::RENAME, 2, 20, &3u64.to_le_bytes()),
-            |parents| _ = ask(parents, opcode::RMDIR, 2, 20, b"d\0"),
+            // It is what is renamed.
+            |parents| {
+                _ = ask(parents, opcode::RENAME, 2, 20, &3u64.to_le_bytes());
+                parents.is_answered(20, said(2, 1), Instant::now());
+            },
             |parents| _ = ask(parents, opcode::CREATE, 1, 20, &[]),
         ];
         for (number, event) in events.into_iter().enumerate() {
@@ -187,13 +196,29 @@ mod tests {
             assert_eq!(get(&mut parents, 1), None, "{number}, afterwards");
         }
         // Changed in while it is renamed.
+        for is_directory in [true, false] {
+            let mut parents = Parents::default();
+            ask(&mut parents, opcode::RENAME2, 2, 20, &3u64.to_le_bytes());
+            ask(&mut parents, opcode::UNLINK, 1, 10, b"a\0");
+            parents.is_answered(10, said(1, 5), now);
+            parents.is_answered(20, is_directory.then(|| said(2, 1)).flatten(), now);
+            assert_eq!(get(&mut parents, 1), (!is_directory).then_some(5));
+            assert!(parents.renaming.is_empty());
+        }
+        // It may be what is removed, and nothing can be changed in it meanwhile; nor in what something is renamed from or to.
+        for (opcode, body) in [(opcode::RMDIR, b"d\0".to_vec()), (opcode::RENAME, 1u64.to_le_bytes().to_vec())] {
+            let mut parents = Parents::default();
+            ask(&mut parents, opcode::UNLINK, 1, 10, b"a\0");
+            parents.is_answered(10, said(1, 5), now);
+            ask(&mut parents, opcode, 2, 20, &body);
+            assert_eq!(get(&mut parents, 1), None);
+        }
+        // What is changed elsewhere meanwhile stays known.
         let mut parents = Parents::default();
-        ask(&mut parents, opcode::RENAME2, 2, 20, &3u64.to_le_bytes());
         ask(&mut parents, opcode::UNLINK, 1, 10, b"a\0");
+        ask(&mut parents, opcode::RMDIR, 2, 20, b"d\0");
         parents.is_answered(10, said(1, 5), now);
-        parents.is_answered(20, None, now);
-        assert_eq!(get(&mut parents, 1), None);
-        assert!(parents.renaming.is_empty());
+        assert_eq!(get(&mut parents, 1), Some(5));
         // Two at the same time, answered in either order: neither is known to be the last.
         for order in [[10, 11], [11, 10]] {
             let mut parents = Parents::default();

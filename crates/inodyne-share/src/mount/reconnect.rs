@@ -120,8 +120,7 @@ impl Reconnect {
             self.limit.as_secs_f64()
         ));
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.attempt(guest, applier, &dropped, left) {
+            match self.attempt(guest, applier, &dropped, until) {
                 Ok(inbox) => return Ok(inbox),
                 Err(Failed::ForEver(reason)) => return Err(End::Lost(reason)),
                 Err(Failed::Now) => {}
@@ -129,7 +128,7 @@ impl Reconnect {
             // What was told to a host that is lost again counts for nothing.
             let (_, answers) = self.record().begin();
             answers.iter().for_each(|answer| guest.answer(answer));
-            if !sleep_unless(guest, PAUSE.min(left)) {
+            if !sleep_unless(guest, PAUSE.min(until.saturating_duration_since(Instant::now()))) {
                 return Err(End::Unmounted);
             }
             if Instant::now() >= until {
@@ -143,8 +142,9 @@ impl Reconnect {
         guest: &dyn Guest,
         applier: &Applier,
         dropped: &Receiver<()>,
-        left: Duration,
+        until: Instant,
     ) -> Result<Inbox, Failed> {
+        let left = until.saturating_duration_since(Instant::now());
         // A time-out of 0 would mean none.
         let host = (self.reach)(left.clamp(PAUSE, TIMEOUT)).map_err(|_| Failed::Now)?;
         if host.root != self.root {
@@ -153,7 +153,7 @@ impl Reconnect {
         // Where it was waited for already, there is nobody left to send anything.
         let _ = dropped.recv_timeout(DROPPING);
         let Greeted { outbox, mut inbox, boot, .. } = host;
-        let mut next = Next { guest, applier, outbox: &outbox, inbox: &mut inbox };
+        let mut next = Next { guest, applier, outbox: &outbox, inbox: &mut inbox, until };
         let mut before = self.boot.lock().unwrap_or_else(PoisonError::into_inner);
         let list = self.record().tell(*before != boot);
         let lost = self.tell_of(&list, &mut next)?;
@@ -214,6 +214,8 @@ struct Next<'a> {
     applier: &'a Applier,
     outbox: &'a Arc<Outbox>,
     inbox: &'a mut Inbox,
+    /// How long a host is waited for that only says that it is there.
+    until: Instant,
 }
 
 impl Next<'_> {
@@ -225,7 +227,7 @@ impl Next<'_> {
         loop {
             let kind = match self.inbox.next(&mut payload) {
                 Ok(kind) => kind,
-                Err(Lost::Silent) if !is_asked => {
+                Err(Lost::Silent) if !is_asked && Instant::now() < self.until && self.guest.end().is_none() => {
                     is_asked = true;
                     self.outbox.send_ahead(&frame::whole(Kind::Ping, &[]));
                     continue;
@@ -290,7 +292,13 @@ mod tests {
             host.send(&frame::whole(kind, &[]));
         }
         let (outbox, mut inbox) = (Outbox::new(ours.clone()), Inbox::new(ours));
-        let mut next = Next { guest: &Nobody(null()), applier: &applier, outbox: &outbox, inbox: &mut inbox };
+        let mut next = Next {
+            guest: &Nobody(null()),
+            applier: &applier,
+            outbox: &outbox,
+            inbox: &mut inbox,
+            until: Instant::now(),
+        };
         let mut resumed = || next.of(|kind, _| (kind == Kind::Resumed).then_some(())).is_ok();
         assert!(resumed());
         assert!(!resumed(), "a host asks for nothing");
@@ -337,16 +345,22 @@ mod tests {
         let applier = Applier::start(Arc::new(null()), Arc::new(Takers::default())).unwrap();
         let ping = frame::whole(Kind::Ping, &[]);
         let (pong, resumed) = (Some(Kind::Pong), Some(Kind::Resumed));
-        for (says, pings, is_resumed) in [
-            (&[resumed][..], 0, true),
-            (&[None, pong, None, pong, None, resumed], 3, true),
+        let (soon, now) = (Duration::from_secs(600), Duration::ZERO);
+        for (left, says, pings, is_resumed) in [
+            (soon, &[resumed][..], 0, true),
+            (soon, &[None, pong, None, pong, None, resumed], 3, true),
             // It does not even say that, or ends.
-            (&[None, None, resumed], 1, false),
-            (&[None, pong], 1, false),
+            (soon, &[None, None, resumed], 1, false),
+            (soon, &[None, pong], 1, false),
+            // It has been waited for long enough.
+            (now, &[None, pong, resumed], 0, false),
+            (now, &[resumed], 0, true),
         ] {
+            let until = Instant::now() + left;
             let host = Arc::new(Scripted { says: Mutex::new(says.iter().copied().collect()), heard: Mutex::default() });
             let (outbox, mut inbox) = (Outbox::new(host.clone()), Inbox::new(host.clone()));
-            let mut next = Next { guest: &Nobody(null()), applier: &applier, outbox: &outbox, inbox: &mut inbox };
+            let mut next =
+                Next { guest: &Nobody(null()), applier: &applier, outbox: &outbox, inbox: &mut inbox, until };
             let done = next.of(|kind, _| (kind == Kind::Resumed).then_some(())).is_ok();
             assert_eq!(done, is_resumed, "{says:?}");
             assert_eq!(*host.heard.lock().unwrap(), ping.repeat(pings), "{says:?}");

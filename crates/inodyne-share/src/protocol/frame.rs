@@ -55,7 +55,8 @@ pub(crate) enum Kind {
     Resumed = 11,
     /// Host to guest: what programs on the host have done, for those that watch files.
     Happened = 12,
-    /// Host to guest: a reply to a request that changed a directory; the directory's node and attributes follow the message.
+    /// Host to guest: a reply to a request that changed a directory; the directory's node and attributes follow the message. To one
+    /// that renames, it says that a directory was renamed.
     ChangedReply = 13,
 }
 

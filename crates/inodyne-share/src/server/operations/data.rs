@@ -122,9 +122,14 @@ impl Call<'_> {
     pub(super) fn allocate(&mut self, ask: &FallocateIn) -> Result<(), Errno> {
         let file = self.host.handles.get(self.guest.id, ask.fh)?;
         let mode = FallocateFlags::from_bits_retain(ask.mode);
+        let done = retry_on_intr(|| fallocate(&*file.file, mode, ask.offset, ask.length));
+        // Programs try out what a file system can do. It then has done nothing.
+        if done.is_err_and(|errno| matches!(errno, Errno::OPNOTSUPP | Errno::INVAL | Errno::BADF)) {
+            return done;
+        }
         self.changes.push(Invalidation::data(file.node));
         self.strip_set_ids_unasked(&file.file)?;
-        retry_on_intr(|| fallocate(&*file.file, mode, ask.offset, ask.length))
+        done
     }
 
     pub(super) fn seek(&mut self, ask: &LseekIn) -> Result<(), Errno> {

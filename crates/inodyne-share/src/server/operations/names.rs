@@ -184,6 +184,9 @@ impl Call<'_> {
         let flags = flags.ok_or(Errno::INVAL)?;
         let (from, to) = (self.host.export.find(old)?, self.host.export.find(new)?);
         let (moved, replaced) = (self.node_of(&from, name), self.node_of(&to, new_name));
+        let is_directory = |at: &OwnedFd, name: &CStr| {
+            stat_at(at, name).is_ok_and(|stat| FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory)
+        };
         renameat_with(&*from, name, &*to, new_name, flags)?;
         self.gone(old, name, moved);
         self.gone(new, new_name, replaced);
@@ -198,6 +201,10 @@ impl Call<'_> {
         }
         self.changed_name(old, name);
         self.changed_name(new, new_name);
+        // This is how the guest knows that a directory has another name, and thereby other times.
+        if is_directory(&to, new_name) || flags.contains(RenameFlags::EXCHANGE) && is_directory(&from, name) {
+            self.say_directory(&from);
+        }
         Ok(())
     }
 
