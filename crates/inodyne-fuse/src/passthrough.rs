@@ -283,6 +283,15 @@ fn reopen(file: &OwnedFd, flags: OFlags) -> Done<OwnedFd> {
     openat(CWD, path_of(file), flags | OFlags::CLOEXEC, Mode::empty())
 }
 
+/// Opens a file as somebody asks for it. Without `O_APPEND` nobody may write to a file to which only that is allowed (`chattr +a`).
+fn open_node(node: &OwnedFd, flags: i32) -> Done<OwnedFd> {
+    let asked = of_file(flags);
+    match reopen(node, asked) {
+        Err(Answer::PERM) if flags & libc::O_APPEND != 0 => reopen(node, asked | OFlags::APPEND),
+        opened => opened,
+    }
+}
+
 /// The flags of an open that concern the file. How data is cached is the kernel's business, on its side of the server; whether it is
 /// appended is said with each write (`put`).
 fn of_file(flags: i32) -> OFlags {
@@ -516,7 +525,7 @@ impl Filesystem for Passthrough {
     }
 
     fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.node(ino).and_then(|node| reopen(&node, of_file(flags.0))) {
+        match self.node(ino).and_then(|node| open_node(&node, flags.0)) {
             Ok(file) => reply.opened(self.keep_open(file), self.kept()),
             Err(answer) => reply.error(errno(answer)),
         }
