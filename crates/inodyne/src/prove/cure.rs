@@ -19,11 +19,11 @@ use super::{ProveArguments, split};
 const READ_ALL: &str = "find . -type f -exec cat {} + >/dev/null";
 
 /// A script, for another one to stand behind it: wherever it goes and however it ends, what follows begins in the place, and only where it
-/// has succeeded.
+/// has succeeded. A shell heeds `set -e` only where nothing asks how the whole has ended (`|| exit`), and wants a command between parentheses.
 fn apart(script: &OsStr) -> OsString {
-    let mut whole = OsString::from("(\n");
+    let mut whole = OsString::from("(\n:\n");
     whole.push(script);
-    whole.push("\n) || exit\n");
+    whole.push("\n)\ncode=$?; [ $code = 0 ] || exit $code\n");
     whole
 }
 
@@ -132,7 +132,9 @@ mod tests {
         let command = CommandSpec { prepare: Some("true".into()), ..base.command.clone() };
         let prepared = Variant { command, ..base.clone() };
         let read = prepared.after(&Change::Cache(CacheChange::Contents)).unwrap();
-        assert_eq!(read.command.prepare, Some(format!("(\ntrue\n) || exit\n{READ_ALL}").into()));
+        let mut prepare = apart("true".as_ref());
+        prepare.push(READ_ALL);
+        assert_eq!(read.command.prepare, Some(prepare));
         let two = after(&Change::Command(CommandChange::SideBySide { processes: 2 }));
         assert_eq!((&two.place, two.command.argv[1].to_str()), (&base.place, Some("-c")));
         let setting = Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: "0".to_owned() };
@@ -163,10 +165,12 @@ mod tests {
             let _ = std::fs::remove_file(&told);
             (code, read)
         };
-        for prepare in [None, Some("mkdir -p x && cd x"), Some("cd / # there"), Some("exit 0")] {
+        let fine = ["", "# nothing", "mkdir -p x && cd x", "cd / # there", "exit 0", "cat <<END >there\nEND"];
+        for prepare in std::iter::once(None).chain(fine.map(Some)) {
             assert_eq!(ends(prepare), (Some(0), true), "{prepare:?}");
         }
-        assert_eq!([ends(Some("false")), ends(Some("exit 7"))], [(Some(1), false), (Some(7), false)]);
+        let ends = ["false", "exit 7", "set -e; false; true"].map(|prepare| ends(Some(prepare)));
+        assert_eq!(ends, [(Some(1), false), (Some(7), false), (Some(1), false)]);
     }
 
     /// A recording may have been made with caches as they were: then `prove` begins with those.

@@ -64,7 +64,8 @@ pub fn base(recording: &Recording, finding: &Finding, arguments: &ProveArguments
     // Another directory, variable or script would be used instead, not only another word.
     let cwd = command.cwd.iter().map(|cwd| cwd.as_os_str());
     let is_lossy = |word: &OsStr| word.to_string_lossy().contains(char::REPLACEMENT_CHARACTER);
-    if command.words().map(OsString::as_os_str).chain(cwd).any(is_lossy) {
+    let words = command.words().chain(command.env.keys()).map(OsString::as_os_str);
+    if words.chain(cwd).any(is_lossy) {
         return Err("its command, or what runs around it, is not all UTF-8, which a recording does not keep".to_owned());
     }
     Ok(Variant {
