@@ -8,8 +8,9 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use inodyne_model::cgroup::{ID_DIGITS, container_id, is_id_digit};
 use serde::Deserialize;
@@ -32,8 +33,6 @@ const KUBELET: &str = "var/log/containers";
 const PROGRAMS: [&str; 3] = ["docker", "podman", "nerdctl"];
 /// How long each of them is waited for: its daemon may not answer, above all on a machine whose disks do not.
 const LONGEST: Duration = Duration::from_secs(5);
-/// How often it is looked whether it has answered.
-const EVERY: Duration = Duration::from_millis(5);
 
 /// The control groups of the containers with this name, or of the one whose id is this or begins with it.
 ///
@@ -189,21 +188,24 @@ fn asked(name: &str) -> Option<String> {
     })
 }
 
-/// What a program prints, which must fit into a pipe. One that takes longer is ended.
+/// What a program prints. One that takes longer, or that has left somebody who may print more, is ended. Nobody waits for its end: if it
+/// waits for a disk, a signal does not end it.
 fn said_within(command: &mut Command, longest: Duration) -> Option<String> {
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
-    let until = Instant::now() + longest;
-    while child.try_wait().ok()?.is_none() {
-        if Instant::now() >= until {
-            child.kill().and_then(|()| child.wait()).ok()?;
-            return None;
-        }
-        thread::sleep(EVERY);
+    let mut output = child.stdout.take()?;
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let mut said = String::new();
+        let read = output.read_to_string(&mut said).ok();
+        tell.send(read.map(|_| said))
+    });
+    let said = told.recv_timeout(longest);
+    if said.is_err() {
+        child.kill().ok()?;
     }
-    let mut said = String::new();
-    child.stdout.take()?.read_to_string(&mut said).ok()?;
-    Some(said)
+    thread::spawn(move || child.wait());
+    said.ok()?
 }
 
 #[cfg(test)]
