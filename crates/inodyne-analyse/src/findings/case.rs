@@ -67,7 +67,11 @@ impl Waited<'_> {
         self.passes(|function| {
             matches!(
                 function_name(function),
-                "__iomap_dio_rw"
+                "fuse_direct_IO"
+                    | "fuse_direct_io"
+                    | "nfs_file_direct_read"
+                    | "nfs_file_direct_write"
+                    | "__iomap_dio_rw"
                     | "iomap_dio_rw"
                     | "__blockdev_direct_IO"
                     | "blkdev_direct_IO"

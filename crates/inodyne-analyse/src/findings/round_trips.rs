@@ -46,6 +46,8 @@ const UNCERTAIN_OF_FUSE: f64 = 0.15;
 /// Functions in whose stacks a request makes a file, or opens one on NFS 4, which has state at the server: no cache answers these
 /// (`create` of the directory operations in all file systems; fs/nfs/nfs4proc.c, a pointer of `rpc_ops`).
 const MAKES_OR_OPENS: [&str; 2] = ["create", "nfs4_atomic_open"];
+/// What sends a file's data to its server, in whatever call: also as a lock is given back, or as the last descriptor goes with its process.
+const SAVES: [&str; 4] = ["__nfs_commit_inode", "wait_on_commit", "nfs_wb_all", "fuse_set_nowrite"];
 /// What a call takes that is answered from the cache, as a fraction of one that asks a server on the same machine.
 const CACHED: f64 = 0.1;
 
@@ -64,7 +66,12 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     };
     // What a cache may answer the next time. A call that opens may make a file.
     let makes = |function: &str| MAKES_OR_OPENS.iter().any(|part| function.contains(part));
-    let asking = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && !waited.passes(makes));
+    let saves = |function: &str| SAVES.contains(&function_name(function));
+    let is_of_caches = |waited: &Waited<'_>| {
+        let asks = is_served(waited.cause) && !changes(waited.call) && !waited.passes(makes);
+        asks && !waited.passes(saves) && !waited.is_direct()
+    };
+    let asking = case.waiting(is_of_caches);
     let asks_again = |function: &str| ASKS_AGAIN.contains(&function);
     let again = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && waited.passes(asks_again));
     let contents = case.waiting(|waited| waited.cause == Cause::RemoteServer && is_of_contents(waited));
@@ -76,10 +83,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             (again, saves, UNCERTAIN_OF_FUSE)
         }
         Server::Elsewhere => {
-            let names = case.waiting(|waited| {
-                let asks = is_served(waited.cause) && !changes(waited.call) && !waited.passes(makes);
-                asks && !is_of_contents(waited)
-            });
+            let names = case.waiting(|waited| is_of_caches(waited) && !is_of_contents(waited));
             let saves = case.on_path(&names) * (1.0 - STAYS);
             (names, saves, UNCERTAIN)
         }
@@ -98,9 +102,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     }));
     if asking.ns < time.ns {
         let changing = (time.ns - asking.ns) / time.ns;
+        let direct = case.waiting(|waited| is_served(waited.cause) && waited.is_direct()).ns > 0.0;
         evidence.push(format!(
-            "no cache answers {} of that, which changes something, or opens or closes a file",
-            percent(changing)
+            "no cache answers {} of that, which changes something, or opens or closes a file{}",
+            percent(changing),
+            if direct { ", or is direct I/O" } else { "" }
         ));
     }
     if server == Server::Elsewhere && contents.ns > 0.0 {
@@ -176,7 +182,7 @@ fn is_of_contents(waited: &Waited<'_>) -> bool {
         name.contains("revalidate") || name.contains("getattr")
     };
     let brings = (reads(waited.call) && !changes(waited.call)) || waited.call == PAGE_FAULT;
-    brings && !waited.passes(asks_about_it)
+    brings && !waited.is_direct() && !waited.passes(asks_about_it)
 }
 
 /// How to bring contents from a server elsewhere in fewer requests.

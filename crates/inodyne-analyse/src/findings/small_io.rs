@@ -38,7 +38,8 @@ const UNCERTAIN: f64 = 0.2;
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let divides = case.trace.tracer.divides_calls();
     let opened = total(case.calls(opens).map(|call| call.calls.saturating_sub(call.errors)));
-    let server = case.waiting(|waited| matches!(waited.cause, Cause::FuseServer | Cause::RemoteServer));
+    let server =
+        case.waiting(|waited| matches!(waited.cause, Cause::FuseServer | Cause::RemoteServer) && !waited.is_direct());
     // A call that waits, waits for something other than the call itself, except where each call is a message.
     let cost = |call: &SyscallStats| {
         let asked = server.calls.get(&call.name).map_or(0.0, |(ns, _)| *ns);

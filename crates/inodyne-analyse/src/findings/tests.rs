@@ -1166,6 +1166,30 @@ fn contents_on_a_server_come_from_it_whatever_its_client_remembers_of_names() {
         "__schedule schedule rpc_wait_bit_killable nfs4_proc_getattr __nfs_revalidate_inode nfs_file_read vfs_read";
     let asked = said("nfs4", asks);
     assert!(!asked.bound && asked.cure[0].contains("actimeo"), "{asked:?}");
+    // What passes the cache by is in no cache the next time, and no client reads ahead for it.
+    let direct = "__schedule schedule schedule_timeout wait_for_completion_killable nfs_file_direct_read nfs_file_read";
+    let direct = said("nfs4", direct);
+    assert!(
+        direct.bound && direct.cure == ["work on several files at once, so that the answers overlap"],
+        "{direct:?}"
+    );
+    assert!(direct.evidence.iter().any(|line| line.ends_with("or is direct I/O")), "{direct:?}");
+}
+
+#[test]
+fn what_a_client_sends_before_it_gives_a_lock_back_is_no_question_about_names() {
+    let said = |stack: &str| {
+        let mut recording = moving(&[("fcntl", 1_000, 0, 5.0, 400.0)]);
+        recording.findings.clear();
+        recording.places[0].fs = "nfs4".to_owned();
+        recording.traces[0].observed.stacks = vec![sample::stack(0xf1, stack)];
+        crate::explain(&mut recording);
+        found(&recording, "round-trips").expect("it waits for a server")
+    };
+    let saved = said("__schedule schedule __nfs_commit_inode nfs_wb_all nfs_sync_mapping do_unlk nfs_lock");
+    assert!(saved.bound && !format!("{:?}", saved.cure).contains("actimeo"), "{saved:?}");
+    let asked = said("__schedule schedule rpc_wait_bit_killable nfs4_proc_getattr __nfs_revalidate_inode do_setlk");
+    assert!(!asked.bound && asked.cure[0].contains("actimeo"), "{asked:?}");
 }
 
 #[test]
