@@ -196,8 +196,9 @@ fn threads(
         let mut unfinished = Nanos::ZERO;
         match thread.state {
             STATE_BLOCKED => {
-                // Since it was woken it has waited for a CPU. A wake-up from before it slept says nothing about this wait.
-                let ready = if thread.wake_ns > thread.since { now.0.saturating_sub(thread.wake_ns) } else { 0 };
+                // Since it was woken it has waited for a CPU. A signal wakes it at the very moment at which it stops (`wake_by_signal`). One
+                // that was woken before that is ready if it has raced with its wake-up, and still waits if that was for another reason.
+                let ready = if thread.wake_ns >= thread.since { now.0.saturating_sub(thread.wake_ns) } else { 0 };
                 let blocked = left.saturating_sub(ready);
                 thread.blocked_ns += blocked;
                 thread.ready_ns += ready;
@@ -384,9 +385,12 @@ mod tests {
         assert_eq!(waits[0].syscall.as_deref(), Some("write"));
         let times = [closed[0].blocked_ns, closed[0].runqueue_ns];
         assert_eq!(times, [216 + 210 - 202, 215 + 1_000 - 210].map(Nanos), "it is woken, and has no CPU");
+        let at_once = Thread { wake_ns: 202, ..blocked };
+        let (closed, waits) = threads(&[], [at_once].into_iter(), &call_slots(), Nanos(1_000));
+        assert_eq!([waits[0].ns, closed[0].runqueue_ns], [0, 215 + 1_000 - 202].map(Nanos), "a signal has woken it");
         let asleep = Thread { wake_ns: 201, ..blocked };
         let (closed, waits) = threads(&[], [asleep].into_iter(), &call_slots(), Nanos(1_000));
-        assert_eq!([waits[0].ns, closed[0].runqueue_ns], [1_000 - 202, 215].map(Nanos), "nobody has woken it");
+        assert_eq!([waits[0].ns, closed[0].runqueue_ns], [1_000 - 202, 215].map(Nanos), "nobody has woken it since");
         every_field_counts("thread", thread, &UNREAD, decoded);
     }
 

@@ -244,7 +244,9 @@ fn perf_map(text: &str) -> Vec<(u64, u64, String)> {
         let mut words = line.splitn(3, ' ');
         Some((hex(words.next()?)?, hex(words.next()?)?, words.next()?.to_owned()))
     };
-    let mut functions: Vec<_> = text.lines().filter_map(function).collect();
+    // A label that is no longer than nothing is nowhere, and hides what begins there.
+    let is_somewhere = |(_, length, _): &(u64, u64, String)| *length > 0;
+    let mut functions: Vec<_> = text.lines().filter_map(function).filter(is_somewhere).collect();
     // Those at the same address stay in the order in which they were written: the last one was there last.
     functions.sort_by_key(|(start, ..)| *start);
     functions
@@ -363,7 +365,7 @@ mod tests {
         let (first, second) = (Some("first".to_owned()), Some("LazyCompile:~ second function".to_owned()));
         assert_eq!(names, [None, first.clone(), first, None, second, None]);
         // Where a function was that is gone, another one is put, which may be shorter.
-        let functions = perf_map("7f00 20 gone\n7f40 8 other\n7f00 10 there\n");
+        let functions = perf_map("7f00 20 gone\n7f40 8 other\n7f00 10 there\n7f00 0 label\n");
         let mut maps = PerfMaps { users: &Users::new(), read: HashMap::from([(4, functions)]) };
         assert_eq!([0x7f08, 0x7f18].map(|address| maps.name(4, address)), [Some("there".to_owned()), None]);
     }
