@@ -76,8 +76,8 @@ pub struct Tracer {
     links: Vec<Attached>,
     /// Whether, after they were detached, no program runs any more.
     is_quiet: bool,
-    /// How often the kernel had skipped a program when this began, by its name.
-    skipped_before: BTreeMap<&'static str, u64>,
+    /// [`Tracer::skips_so_far`] when it began to matter.
+    skipped_before: BTreeMap<&'static str, (u64, u64)>,
     probes: Vec<Box<dyn Probe>>,
     threads: ThreadTable,
     rings: RefCell<Rings>,
@@ -115,6 +115,7 @@ impl Tracer {
         let (mut tracer, left_out) = with_most(&optional, |left_out| Tracer::without(options, left_out))?;
         tracer.refused = left_out.into_iter().map(|(feature, error)| refused(feature, &error)).collect();
         tracer.calibrate(untraced)?;
+        tracer.nothing_is_skipped_yet();
         Ok(tracer)
     }
 
@@ -489,19 +490,37 @@ impl Tracer {
         }
     }
 
+    /// How often the kernel has skipped each program, and how often one that runs again did what the first was skipped for, by the program's
+    /// name.
+    fn skips_so_far(&self) -> BTreeMap<&'static str, (u64, u64)> {
+        let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
+        let skips = |(program, own): (InKernel<'_>, &'static Program)| {
+            (own.name, (recursion_misses(program.as_fd()), own.done.map_or(0, |done| done(variables))))
+        };
+        self.programs().map(skips).collect()
+    }
+
+    /// Until somebody is followed, nothing is lost: while this process uses a map, the kernel runs no programs of perf events on that CPU,
+    /// and many calls are made to learn what one costs.
+    fn nothing_is_skipped_yet(&mut self) {
+        self.skipped_before = self.skips_so_far();
+    }
+
     /// With several programs for the same event, the later ones do what the first was skipped for. So what is lost is what the first was skipped
     /// for and none of them has done, and no more than any of them was skipped for.
     fn skipped_runs(&self) -> BTreeMap<&'static str, u64> {
-        let variables = self.skeleton.maps.bss_data.as_ref().expect("the object has global variables");
+        let so_far = self.skips_so_far();
         let mut skipped: BTreeMap<&'static str, Skips> = BTreeMap::new();
-        for (program, own) in self.programs() {
-            let before = self.skipped_before.get(own.name).copied().unwrap_or_default();
-            let missed = recursion_misses(program.as_fd()).saturating_sub(before);
+        for (_, own) in self.programs() {
+            let since = |count: fn(&(u64, u64)) -> u64| {
+                let [now, before] = [&so_far, &self.skipped_before].map(|all| all.get(own.name).map_or(0, count));
+                now.saturating_sub(before)
+            };
             let of_event = skipped.entry(own.event()).or_default();
             if own.event() == own.name {
-                of_event.first = missed;
+                of_event.first = since(|(skipped, _)| *skipped);
             } else {
-                of_event.add(missed, own.done.map_or(0, |done| done(variables)));
+                of_event.add(since(|(skipped, _)| *skipped), since(|(_, done)| *done));
             }
         }
         skipped.into_iter().map(|(event, skips)| (event, skips.of_all())).collect()

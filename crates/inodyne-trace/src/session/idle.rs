@@ -1,13 +1,12 @@
 //! Between two runs: programs that stay loaded, attached to nothing.
 
 use std::cell::RefCell;
-use std::os::fd::AsFd;
 
 use inodyne_model::trace::Refused;
 
 use super::load::{Loaded, load_error};
 use super::{Tracer, clear};
-use crate::attach::{measure_run_times, recursion_misses};
+use crate::attach::measure_run_times;
 use crate::cost::{Calibration, Cost};
 use crate::error::TraceError;
 use crate::options::Options;
@@ -48,12 +47,11 @@ impl IdleTracer {
         probes.retain(|probe| self.features.contains(&probe.feature()));
         let mut tracer = Tracer::of(self.loaded, probes, &self.options, self.cpus)?;
         (tracer.refused, tracer.calibration) = (self.refused, self.calibration);
-        let skipped = |(program, own): (_, &crate::probe::Program)| (own.name, recursion_misses(AsFd::as_fd(&program)));
-        tracer.skipped_before = tracer.programs().map(skipped).collect();
         tracer.attach()?;
         tracer.follow_this_thread()?;
         tracer.leave_this_thread()?;
         tracer.cost = RefCell::new(Some(Cost::new(tracer.calibration, measure_run_times(), tracer.reading())));
+        tracer.nothing_is_skipped_yet();
         Ok(tracer)
     }
 

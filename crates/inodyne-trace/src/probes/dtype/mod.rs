@@ -39,6 +39,11 @@ impl Probe for Own {
 
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, _options: &Options, _cpus: usize) -> libbpf_rs::Result<()> {
         object.maps.rodata_data.as_mut().expect("the object has constants").record_types = 1;
+        // A program that walks a directory remembers names one after the other, and is not preempted meanwhile. With real-time preemption the
+        // kernel refills what it takes memory for them from in a thread (`irq_work` of kernel/bpf/memalloc.c), which comes too late.
+        if is_real_time() {
+            object.maps.untyped.set_map_flags(0)?;
+        }
         Ok(())
     }
 
@@ -52,6 +57,12 @@ impl Probe for Own {
         );
         Ok(())
     }
+}
+
+/// Whether threads can be preempted nearly everywhere in this kernel (`CONFIG_PREEMPT_RT`), which its version then says
+/// (init/Makefile, `UTS_VERSION`).
+fn is_real_time() -> bool {
+    nix::sys::utsname::uname().is_ok_and(|name| name.version().to_string_lossy().contains("PREEMPT_RT"))
 }
 
 /// Everything known about directory entries and their types.
