@@ -413,6 +413,21 @@ fn a_damaged_file_about_a_disk_is_told_once_however_many_windows_there_are() {
 }
 
 #[test]
+fn a_series_about_processes_ends_with_them() {
+    let (_machine, scratch) = (machine(), scratch());
+    let target = Killed(Command::new("sleep").arg("1000").spawn().expect("it starts"));
+    let mut command = inodyne();
+    command.args(["attach", "--pid", &target.pid().to_string(), "--every", "1s", "--for", "100ms", "--into"]);
+    let series = start(command.arg(scratch.path()));
+    let was_watched = eventually(|| std::fs::read_dir(scratch.path()).expect("a directory").count() >= 1);
+    let label = format!("nobody is left of pid {} (sleep)", target.pid());
+    drop(target);
+    let outcome = series.end().ended_with(0);
+    assert!(was_watched, "{}", outcome.stderr);
+    assert_eq!(outcome.stderr.matches(&label).count(), 1, "{}", outcome.stderr);
+}
+
+#[test]
 fn what_cannot_be_followed_is_said_in_one_line() {
     let says = |arguments: &[&str], code: i32| run(inodyne().arg("attach").args(arguments)).failed_in_one_line(code);
     assert!(says(&["--pid", "4194304"], 2).contains("no such process"));

@@ -71,7 +71,8 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
     let disks = disks::known();
     let mut metrics = Metrics::default();
     let mut said = Said::default();
-    // A name or a control group may be another's by the next window. A pid may, too, but then it is not the process that was meant.
+    // A name or a control group may be another's by the next window. A pid may, too, but then it is not the process that was meant, and
+    // when all of those have ended there is nobody to wait for.
     let lasting = if arguments.target.pids.is_empty() { None } else { Some(Target::new(&arguments.target)?) };
     loop {
         // Before the clock is read, so that the next name has a later second.
@@ -103,6 +104,11 @@ pub fn run(arguments: &AttachArguments, every: Duration, into: &Path) -> Result<
         if let Some(keep) = arguments.series.keep {
             let failed = ring.trim(keep).err();
             said.tell(Of::Keeping, failed.map(|error| usage(format!("{}: {error}", into.display()))));
+        }
+        if let Some(gone) = lasting.as_ref().and_then(|target| target.whom().err()) {
+            said.tell(Of::Window, Some(gone));
+            forget(signals);
+            return Ok(said.exit_code());
         }
         let rest = every.saturating_sub(began.elapsed());
         if ended == Ended::Interrupted || came_within(&mut signals, rest, None) {
