@@ -82,7 +82,9 @@ pub fn show(
         }
         (ReportFormat::Text, TextTo::Stderr, None) => {
             let options = options(extent, io::stderr().is_terminal(), false);
-            drop(io::stderr().lock().write_all(inodyne_render::text(recording, &options).as_bytes()));
+            let report = inodyne_render::text(recording, &options);
+            say_if_empty(&report, section);
+            drop(io::stderr().lock().write_all(report.as_bytes()));
             return Ok(());
         }
         (ReportFormat::Text, ..) => {
@@ -92,7 +94,15 @@ pub fn show(
             inodyne_render::text(recording, &options)
         }
     };
+    say_if_empty(&report, section);
     write(report.as_bytes(), output)
+}
+
+/// Says that a section is empty: a recording has only what was recorded (`--paths`, `--block`), and what there was.
+fn say_if_empty(report: &str, section: Option<Section>) {
+    if let Some(section) = section.filter(|_| report.trim().is_empty()) {
+        crate::say::say!("inodyne: there is nothing for --section {section} in it");
+    }
 }
 
 /// Prints the difference of two recordings, or writes it to a file.
