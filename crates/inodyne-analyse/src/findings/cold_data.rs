@@ -45,11 +45,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     );
     let others = [
         Remedy::advice("read less: compress, or read only what is needed").answering(1),
-        Remedy::new(
-            "read ahead further, where the device answers slowly: blockdev --setra, /sys/block/DEVICE/queue/read_ahead_kb",
-            read_ahead(),
-        )
-        .answering(1),
+        further_ahead(case.fs()).answering(1),
     ];
     let predicted = match too_much {
         Some(_) => estimate::at_best_of(case, share),
@@ -70,7 +66,16 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// Eight times what the kernel reads ahead (VM_READAHEAD_PAGES in include/linux/mm.h: 128 KiB).
-fn read_ahead() -> Change {
-    Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: "1024".to_owned() }
+/// Eight times what the kernel reads ahead (VM_READAHEAD_PAGES in include/linux/mm.h: 128 KiB). btrfs, which may lie on several devices, has
+/// a setting of its own and does not heed theirs (`super_setup_bdi` in fs/btrfs/super.c).
+fn further_ahead(fs: &str) -> Remedy {
+    if fs == "btrfs" {
+        return Remedy::advice(
+            "read ahead further, where the device answers slowly: /sys/fs/btrfs/UUID/bdi/read_ahead_kb",
+        );
+    }
+    Remedy::new(
+        "read ahead further, where the device answers slowly: blockdev --setra, /sys/block/DEVICE/queue/read_ahead_kb",
+        Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: "1024".to_owned() },
+    )
 }

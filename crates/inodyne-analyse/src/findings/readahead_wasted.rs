@@ -89,7 +89,16 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         ),
     ];
     evidence.extend(device.line());
-    let less = Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: setting.to_owned() };
+    let less = match case.fs() {
+        // It has a setting of its own and does not heed those of its devices (`super_setup_bdi` in fs/btrfs/super.c).
+        "btrfs" => Remedy::advice(format!(
+            "read ahead less: /sys/fs/btrfs/UUID/bdi/read_ahead_kb at {setting}, as the prediction assumes"
+        )),
+        _ => Remedy::new(
+            format!("read ahead less: /sys/block/DEVICE/queue/read_ahead_kb at {setting}, as the prediction assumes"),
+            Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: setting.to_owned() },
+        ),
+    };
     Some(
         Diagnosed {
             title: format!(
@@ -102,10 +111,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             evidence,
             predicted: estimate::without(case, saved, UNCERTAIN),
             cure: vec![
-                Remedy::new(
-                    format!("read ahead less: /sys/block/DEVICE/queue/read_ahead_kb at {setting}, as the prediction assumes"),
-                    less,
-                ),
+                less,
                 Remedy::advice(
                     "or turn read-ahead off for this file alone, if its pages are used one by one: madvise MADV_RANDOM, posix_fadvise RANDOM; databases have an option for it",
                 ),

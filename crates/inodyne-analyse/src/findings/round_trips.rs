@@ -72,7 +72,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         asks && !waited.passes(saves) && !waited.is_direct()
     };
     let asking = case.waiting(is_of_caches);
-    let asks_again = |function: &str| ASKS_AGAIN.contains(&function);
+    let asks_again = |function: &str| ASKS_AGAIN.contains(&function_name(function));
     let again = case.waiting(|waited| is_served(waited.cause) && !changes(waited.call) && waited.passes(asks_again));
     let contents = case.waiting(|waited| waited.cause == Cause::RemoteServer && is_of_contents(waited));
     // And how much that would save: a request that is known to go away takes the rest of the call with it.
