@@ -180,7 +180,7 @@ impl<'a> Parser<'a> {
             (_, Limit::Percent(percent)) => Ok(Gate::Wall(percent)),
             (start, _) => {
                 self.at = start;
-                self.fail("a time is held against a change in per cent: write +10%".to_owned())
+                self.fail("a time is compared with a change in per cent: write +10%".to_owned())
             }
         }
     }

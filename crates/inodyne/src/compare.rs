@@ -19,7 +19,7 @@ use crate::report::{self, TextTo};
 
 /// Arguments of `inodyne compare`.
 #[derive(Debug, Args)]
-#[command(after_long_help = "The first place, or the first command, is what the others are held against.\n\n  \
+#[command(after_long_help = "The first place, or the first command, is what the others are compared with.\n\n  \
     inodyne compare --at ext4 --at overlay:lower=ext4 --data tree:dirs=100,files=30 -- find . -size +1k\n  \
     inodyne compare -c 'rm -rf tree' -c 'inodyne rm -rf tree' --at xfs --data app.tar --fresh\n  \
     inodyne compare -L jobs=1,2,4 -c 'make -j{jobs}' --prepare 'make clean'\n\n\

@@ -23,7 +23,7 @@ use crate::stored::{check_view, chosen, load};
     inodyne diff old.inodyne new.inodyne --fail-if 'calls > +5%' --fail-if 'finding(sync-bound)'\n  \
     inodyne diff old.inodyne new.inodyne --fail-if 'calls(newfstatat) > +20' -o tests.xml\n  \
     inodyne diff old.inodyne new.inodyne -o new-since-old.svg\n\n\
-    Cases are held against each other by command, label of the place and state of the caches. The exit code is 1 where a \
+    Cases are paired by command, label of the place and state of the caches. The exit code is 1 where a \
     gate does not hold."))]
 pub struct DiffArguments {
     /// The baseline recording; for a directory of `attach --every` the newest one, or DIRECTORY@TIME

@@ -78,7 +78,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::new(ExitStatus::Usage, message));
     }
     if arguments.baseline.is_none() && !arguments.gates.fail_if.is_empty() {
-        let message = "--fail-if holds a run against an earlier one: name its recording with --baseline";
+        let message = "--fail-if compares a run with an earlier one: name its recording with --baseline";
         return Err(Failure::new(ExitStatus::Usage, message));
     }
     let load = |path: &PathBuf| stored::load(path, inodyne_recording::DEFAULT_LIMIT_BYTES);

@@ -64,7 +64,7 @@ fn title_of_part(part: &study::Part) -> String {
 fn summary(study: &Study) -> Span {
     let (all, failed) = (study.expectations.len(), study.failed().count());
     let (text, style) = match (all, failed) {
-        (0, _) => ("Nothing was held against what is expected".to_owned(), Style::Warning),
+        (0, _) => ("Nothing was compared with what is expected".to_owned(), Style::Warning),
         (1, 0) => ("As expected, in 1 point".to_owned(), Style::Good),
         (_, 0) => (format!("As expected, in all {all} points"), Style::Good),
         _ => (format!("Not as expected, in {failed} of {all} points"), Style::Warning),
