@@ -101,7 +101,7 @@ pub fn show(
 /// Says that a section is empty: a recording has only what was recorded (`--paths`, `--block`), and what there was.
 fn say_if_empty(report: &str, section: Option<Section>) {
     if let Some(section) = section.filter(|_| report.trim().is_empty()) {
-        crate::say::say!("inodyne: there is nothing for --section {section} in it");
+        drop(writeln!(io::stderr().lock(), "inodyne: there is nothing for --section {section} in it"));
     }
 }
 
