@@ -11,13 +11,15 @@ use super::at_device::AtDevice;
 use super::case::Case;
 use super::contents::{LARGE_READ, bytes_a_wait, bytes_from_device, bytes_read, waiting_for_contents};
 use super::estimate::{self, Diagnosed};
-use super::remedy::Remedy;
+use super::remedy::{READ_AHEAD_OF_DEVICE, Remedy, read_ahead, read_ahead_file};
 use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time contents are warm enough.
 const LEAST_SHARE: f64 = 0.15;
 /// From memory, the same calls only copy; how much of their time on a CPU was read-ahead is not known.
 const UNCERTAIN: f64 = 0.25;
+/// Eight times what the kernel reads ahead (VM_READAHEAD_PAGES in include/linux/mm.h: 128 KiB).
+const FURTHER_KIB: &str = "1024";
 
 pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     let time = waiting_for_contents(case);
@@ -43,9 +45,11 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         "load the contents into memory beforehand: cat FILES >/dev/null, vmtouch, or a read that does not block (posix_fadvise WILLNEED)",
         Change::Cache(CacheChange::Contents),
     );
+    let blockdev = if read_ahead_file(case) == READ_AHEAD_OF_DEVICE { "blockdev --setra, " } else { "" };
+    let further = format!("read ahead further, where the device answers slowly: {blockdev}{}", read_ahead_file(case));
     let others = [
         Remedy::advice("read less: compress, or read only what is needed").answering(1),
-        further_ahead(case.fs()).answering(1),
+        Remedy::new(further, read_ahead(case, FURTHER_KIB)).answering(1),
     ];
     let predicted = match too_much {
         Some(_) => estimate::at_best_of(case, share),
@@ -63,19 +67,5 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             bound: too_much.is_some() && case.trace.observed.window.begin == Begin::Launched,
         }
         .finding(case),
-    )
-}
-
-/// Eight times what the kernel reads ahead (VM_READAHEAD_PAGES in include/linux/mm.h: 128 KiB). btrfs, which may lie on several devices, has
-/// a setting of its own and does not heed theirs (`super_setup_bdi` in fs/btrfs/super.c).
-fn further_ahead(fs: &str) -> Remedy {
-    if fs == "btrfs" {
-        return Remedy::advice(
-            "read ahead further, where the device answers slowly: /sys/fs/btrfs/UUID/bdi/read_ahead_kb",
-        );
-    }
-    Remedy::new(
-        "read ahead further, where the device answers slowly: blockdev --setra, /sys/block/DEVICE/queue/read_ahead_kb",
-        Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: "1024".to_owned() },
     )
 }

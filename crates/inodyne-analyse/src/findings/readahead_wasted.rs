@@ -5,7 +5,6 @@
 //! What a page fault maps beside its page counts as used, since nobody sees whether it is.
 
 use inodyne_model::block::{Amount, IoPath};
-use inodyne_model::cure::Change;
 use inodyne_model::finding::Finding;
 use inodyne_model::page_cache::{Asked, FilePages};
 
@@ -13,7 +12,7 @@ use super::at_device::AtDevice;
 use super::case::Case;
 use super::contents::{waiting_for_contents, waiting_for_mapped, work_in_faults_of_files};
 use super::estimate::{self, Diagnosed};
-use super::remedy::Remedy;
+use super::remedy::{Remedy, read_ahead, read_ahead_file};
 use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time reading ahead would not be noticed.
@@ -89,16 +88,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
         ),
     ];
     evidence.extend(device.line());
-    let less = match case.fs() {
-        // It has a setting of its own and does not heed those of its devices (`super_setup_bdi` in fs/btrfs/super.c).
-        "btrfs" => Remedy::advice(format!(
-            "read ahead less: /sys/fs/btrfs/UUID/bdi/read_ahead_kb at {setting}, as the prediction assumes"
-        )),
-        _ => Remedy::new(
-            format!("read ahead less: /sys/block/DEVICE/queue/read_ahead_kb at {setting}, as the prediction assumes"),
-            Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: setting.to_owned() },
-        ),
-    };
+    let less = format!("read ahead less: {} at {setting}, as the prediction assumes", read_ahead_file(case));
     Some(
         Diagnosed {
             title: format!(
@@ -111,7 +101,7 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             evidence,
             predicted: estimate::without(case, saved, UNCERTAIN),
             cure: vec![
-                less,
+                Remedy::new(less, read_ahead(case, setting)),
                 Remedy::advice(
                     "or turn read-ahead off for this file alone, if its pages are used one by one: madvise MADV_RANDOM, posix_fadvise RANDOM; databases have an option for it",
                 ),

@@ -32,6 +32,23 @@ impl Remedy {
     }
 }
 
+/// Where the kernel keeps how far it reads ahead, unless it is with the file system.
+pub(super) const READ_AHEAD_OF_DEVICE: &str = "/sys/block/DEVICE/queue/read_ahead_kb";
+
+/// Where the kernel keeps how far it reads ahead in this case. btrfs has that for itself, and does not heed what its devices, of which there may
+/// be several, have (`super_setup_bdi` in fs/btrfs/super.c).
+pub(super) fn read_ahead_file(case: &Case<'_>) -> &'static str {
+    if case.fs() == "btrfs" { "/sys/fs/btrfs/UUID/bdi/read_ahead_kb" } else { READ_AHEAD_OF_DEVICE }
+}
+
+/// The kernel reads ahead so many KiB, where a place can be made that way.
+pub(super) fn read_ahead(case: &Case<'_>, kib: &str) -> Change {
+    if read_ahead_file(case) != READ_AHEAD_OF_DEVICE {
+        return Change::advice();
+    }
+    Change::Setting { file: "/sys/block/LOOP/queue/read_ahead_kb".to_owned(), value: kib.to_owned() }
+}
+
 /// Lines that only people can follow.
 pub(super) fn advice(lines: &[&str]) -> Vec<Remedy> {
     lines.iter().map(|line| Remedy::advice(*line)).collect()

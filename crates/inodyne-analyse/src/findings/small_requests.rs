@@ -10,7 +10,7 @@ use super::at_device::AtDevice;
 use super::case::Case;
 use super::contents::{LARGE_READ, for_each_file, waiting_directly, waiting_for_contents};
 use super::estimate::{self, Diagnosed};
-use super::remedy::{Remedy, without_settings};
+use super::remedy::{Remedy, read_ahead_file, without_settings};
 use crate::units::{percent, seconds, times};
 
 /// Below this share of the wall-clock time larger requests would not be noticed.
@@ -74,7 +74,10 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
     } else {
         vec![
             Remedy::new(
-                "let the kernel read ahead: /sys/block/DEVICE/queue/read_ahead_kb at 128 or more, max_sectors_kb not below it",
+                format!(
+                    "let the kernel read ahead: {} at 128 or more, max_sectors_kb not below it",
+                    read_ahead_file(case)
+                ),
                 without_settings(case, LIMITS),
             ),
             Remedy::advice(

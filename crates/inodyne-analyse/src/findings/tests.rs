@@ -1211,6 +1211,23 @@ fn what_memory_cannot_hold_is_not_advised_to_be_there_beforehand() {
     }
 }
 
+/// Its devices' read-ahead does nothing for btrfs, so nothing can be tried with that.
+#[test]
+fn read_ahead_is_advised_where_the_file_system_heeds_it() {
+    let said = |fs: &str| {
+        let mut recording = reading(400, 128, 396, 1, 1);
+        recording.places[0].fs = fs.to_owned();
+        recording.findings.clear();
+        crate::explain(&mut recording);
+        let finding = found(&recording, "cold-data").expect("it waits for contents");
+        let at = finding.cure.iter().position(|cure| cure.contains("read ahead further")).expect("it is advised");
+        (finding.cure[at].clone(), matches!(finding.cures[at].change, Change::Setting { .. }))
+    };
+    let [ext4, btrfs] = ["ext4", "btrfs"].map(said);
+    assert!(ext4.0.ends_with("blockdev --setra, /sys/block/DEVICE/queue/read_ahead_kb") && ext4.1, "{ext4:?}");
+    assert!(btrfs.0.ends_with("slowly: /sys/fs/btrfs/UUID/bdi/read_ahead_kb") && !btrfs.1, "{btrfs:?}");
+}
+
 #[test]
 fn who_sleeps_between_tries_to_lock_a_file_may_wait_for_that_file() {
     let said = |call: &str, errno: &str, tries: u64| {

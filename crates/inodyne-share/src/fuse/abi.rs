@@ -132,6 +132,11 @@ pub(crate) fn changes_a_name(number: u32) -> bool {
     makes_a_name(number) || matches!(number, opcode::UNLINK | opcode::RMDIR)
 }
 
+/// Of a rename, the directory to which it moves the name, with which both forms of the request begin (`fuse_rename_in`, `fuse_rename2_in`).
+pub(crate) fn renames_into(body: &[u8]) -> Option<u64> {
+    body.first_chunk().map(|new| u64::from_le_bytes(*new))
+}
+
 /// Codes of notifications.
 pub(crate) mod notify {
     pub(crate) const INVAL_INODE: i32 = 2;

@@ -8,9 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use zerocopy::FromBytes;
-
-use crate::fuse::abi::{InHeader, makes_a_name, opcode};
+use crate::fuse::abi::{InHeader, makes_a_name, opcode, renames_into};
 
 /// For an end that is not asked for within this time, the host is asked again.
 const VALID: Duration = Duration::from_secs(10);
@@ -40,7 +38,7 @@ impl Ends {
             opcode::RENAME | opcode::RENAME2 => {
                 // Two files may be swapped.
                 self.forget(header.node);
-                if let Ok((new, _)) = u64::read_from_prefix(body) {
+                if let Some(new) = renames_into(body) {
                     self.forget(new);
                 }
             }

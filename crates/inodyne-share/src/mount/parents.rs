@@ -5,9 +5,10 @@
 //! access time, and when the host says that somebody else has changed it. It is not even noted where either came between the request and
 //! its answer: the host may have looked before that.
 //!
-//! To be renamed or removed changes a directory too, and such a request does not say which directory that is; so then everything is
-//! forgotten. The kernel lets nobody change names in a directory while that is removed (`vfs_rmdir` holds its lock), but it does while it is
-//! renamed. Most that is renamed is no directory; where it is, the host says so, by the attributes beside its answer.
+//! To be renamed or removed changes a directory too, and such a request does not say which directory that is. So whatever is known is forgotten
+//! when one is removed; nobody can change names in it meanwhile (`vfs_rmdir` holds its lock). While a directory is renamed they can, but
+//! most that is renamed is none: where it was one, the host says so, by the attributes beside its answer, and only then everything is
+//! forgotten, what is under way as well.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,7 +17,7 @@ use std::{
 
 use zerocopy::FromBytes;
 
-use crate::fuse::abi::{AttrOut, GETATTR_FH, GetAttrIn, InHeader, changes_a_name, opcode};
+use crate::fuse::abi::{AttrOut, GETATTR_FH, GetAttrIn, InHeader, changes_a_name, opcode, renames_into};
 
 /// For attributes that are not asked for within this time, the host is asked again.
 const VALID: Duration = Duration::from_secs(1);
@@ -67,9 +68,8 @@ impl Parents {
             opcode::RENAME | opcode::RENAME2 => {
                 self.renaming.insert(header.unique);
                 self.forget(header.node);
-                // `fuse_rename_in` and `fuse_rename2_in` begin with the other directory.
-                if let Some(new) = body.first_chunk() {
-                    self.forget(u64::from_le_bytes(*new));
+                if let Some(new) = renames_into(body) {
+                    self.forget(new);
                 }
             }
             opcode::SETATTR | opcode::SETXATTR | opcode::REMOVEXATTR | opcode::READDIR | opcode::READDIRPLUS => {
