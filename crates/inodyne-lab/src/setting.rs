@@ -13,7 +13,7 @@ mod guard;
 
 use std::{
     fs::{self, File},
-    io::{self, ErrorKind},
+    io::ErrorKind,
     mem,
     os::{
         fd::{AsFd, OwnedFd},
@@ -29,7 +29,7 @@ use std::{
 
 use rustix::{
     fs::{FileType, FlockOperation, Mode, OFlags, ResolveFlags, flock, fstat, fstatfs, open, openat2},
-    io::Errno,
+    io::{Errno, pwrite},
 };
 
 use crate::LabError;
@@ -282,8 +282,8 @@ impl Locked {
             return Err(format!("{root} is not what the kernel mounts there"));
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
-        let file = openat2(&directory, below, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty(), resolve);
-        let file: OwnedFd = file.map_err(|errno| match errno {
+        let opened = || openat2(&directory, below, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty(), resolve);
+        let file: OwnedFd = while_busy(opened).map_err(|errno| match errno {
             Errno::NOENT => "there is no such file".into(),
             Errno::XDEV | Errno::LOOP => format!("it leads out of {root}"),
             Errno::ACCESS | Errno::PERM => "it may not be read and written, and so not be restored".into(),
@@ -307,13 +307,10 @@ impl Locked {
 
     /// Takes the file for this process and its guard. Another process's guard may just be restoring it.
     fn lock(&self) -> Result<(), String> {
-        for _ in 0..guard::TRIES {
-            match flock(&self.fd, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) => thread::sleep(guard::PAUSE),
-                result => return result.map_err(|errno| format!("cannot lock it: {errno}")),
-            }
-        }
-        Err("another inodyne has changed it: wait until that one has ended".into())
+        while_busy(|| flock(&self.fd, FlockOperation::NonBlockingLockExclusive)).map_err(|errno| match errno {
+            Errno::WOULDBLOCK => "another inodyne has changed it: wait until that one has ended".into(),
+            errno => format!("cannot lock it: {errno}"),
+        })
     }
 
     /// The value; where the file lists all that can be chosen, the chosen one. All of it: a part, written back, would be another value.
@@ -335,21 +332,26 @@ impl Locked {
         if is_same { Ok(()) } else { Err(format!("the kernel made it {is}")) }
     }
 
-    /// Writes a value; again, for a second, where the kernel is busy with what it belongs to, as it may be with a queue.
+    /// Writes a value.
     fn write(&self, value: &str) -> Result<(), String> {
-        let mut refused = String::new();
-        for _ in 0..guard::TRIES {
-            let is_busy = |error: &io::Error| error.raw_os_error().is_some_and(|code| guard::BUSY.contains(&code));
-            match self.fd.write_at(value.as_bytes(), 0) {
-                Ok(length) if length == value.len() => return Ok(()),
-                Ok(_) => return Err("it took only a part".into()),
-                Err(error) if is_busy(&error) => refused = error.to_string(),
-                Err(error) => return Err(error.to_string()),
-            }
-            thread::sleep(guard::PAUSE);
+        match while_busy(|| pwrite(&self.fd, value.as_bytes(), 0)) {
+            Ok(length) if length == value.len() => Ok(()),
+            Ok(_) => Err("it took only a part".into()),
+            Err(errno) => Err(errno.to_string()),
         }
-        Err(refused)
     }
+}
+
+/// Tries again, for a second, while the kernel is busy: with the queue that a setting belongs to, with another process's lock, or, as it
+/// follows a `..` that must not lead out of a directory, with a rename or a mount anywhere (EAGAIN, openat2(2)).
+fn while_busy<T>(mut tried: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    for _ in 1..guard::TRIES {
+        match tried() {
+            Err(errno) if guard::BUSY.contains(&errno.raw_os_error()) => thread::sleep(guard::PAUSE),
+            result => return result,
+        }
+    }
+    tried()
 }
 
 #[cfg(test)]

@@ -174,3 +174,23 @@ fn a_value_that_may_go_on_is_not_taken_for_the_whole() {
         assert_eq!(read.is_err_and(|told| told.contains("could not be restored")), !is_whole);
     }
 }
+
+#[test]
+fn a_link_is_followed_while_others_rename() {
+    let device = fs::read_dir("/sys/block").unwrap().next().expect("a block device").unwrap();
+    let path = device.path().join("queue/read_ahead_kb");
+    assert!(fs::read_link(device.path()).unwrap().starts_with(".."), "a link through its parent");
+    let directory = tempfile::tempdir().unwrap();
+    let names = ["one", "other"].map(|name| directory.path().join(name));
+    fs::write(&names[0], "").unwrap();
+    thread::scope(|scope| {
+        let renaming = scope.spawn(|| {
+            for at in (0..2).cycle().take(100_000) {
+                fs::rename(&names[at], &names[1 - at]).unwrap();
+            }
+        });
+        while !renaming.is_finished() {
+            assert_eq!(Locked::open(&path).err(), None);
+        }
+    });
+}
