@@ -3,6 +3,8 @@
 //! `by_comm`, `dtype`, `overhead`, `lost` and `observed` come from the collecting side. `syscalls`, `ledger`, `path`, `threads`
 //! and `stacks` are computed from them by `inodyne_analyse::explain`, and computed again whenever a recording is read.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
@@ -91,6 +93,9 @@ pub struct Trace {
     /// What could not be recorded.
     #[serde(default)]
     pub lost: Lost,
+    /// At which tracepoints events were lost because the kernel skipped our programs, and how many; they sum to [`Lost::skipped`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skipped: BTreeMap<String, u64>,
     /// What was not observed because the kernel refused it. Usually nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,

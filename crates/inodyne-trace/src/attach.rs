@@ -75,22 +75,19 @@ fn attach_itself(program: &InKernel<'_>) -> libbpf_rs::Result<Attached> {
     Ok(Attached(Holder::Beside(unsafe { OwnedFd::from_raw_fd(link) })))
 }
 
-const CPU_CLOCK: &str = "the cpu-clock timer";
-
 /// Attaches a program; to a timer, on each of the first `cpus` CPUs that is online.
 ///
 /// # Errors
 /// The kernel has no such point, or refuses it.
 pub fn attach(program: &InKernel<'_>, point: Point, cpus: usize, hz: u32) -> Result<Vec<Attached>, TraceError> {
-    let error = |point: &str| {
-        let point = point.to_owned();
-        move |error: libbpf_rs::Error| TraceError::Attach { point, reason: libbpf_log::explained(&error) }
+    let error = |error: libbpf_rs::Error| {
+        let point = point.name().to_owned();
+        TraceError::Attach { point, reason: libbpf_log::explained(&error) }
     };
     match point {
-        Point::Tracepoint(name)
-        | Point::TracepointOfPages(name)
-        | Point::PerfEvent(name)
-        | Point::TracepointOf { name, .. } => Ok(vec![attach_itself(program).map_err(error(name))?]),
+        Point::Tracepoint(_) | Point::TracepointOfPages(_) | Point::PerfEvent(_) | Point::TracepointOf { .. } => {
+            Ok(vec![attach_itself(program).map_err(error)?])
+        }
         Point::CpuClock => {
             let InKernel::ByLibbpf(program) = program else { unreachable!("a program of a timer is loaded by libbpf") };
             let (mut links, mut refused) = (Vec::new(), None);
@@ -104,12 +101,14 @@ pub fn attach(program: &InKernel<'_>, point: Point, cpus: usize, hz: u32) -> Res
                     }
                 };
                 let link = program.attach_perf_event(event.as_raw_fd());
-                links.push(Attached(Holder::ByLibbpf(link.map_err(error(CPU_CLOCK))?)));
+                links.push(Attached(Holder::ByLibbpf(link.map_err(error)?)));
                 // The link keeps the event open and closes its descriptor.
                 std::mem::forget(event);
             }
             match refused.filter(|_| links.is_empty()) {
-                Some(refused) => Err(TraceError::Attach { point: CPU_CLOCK.to_owned(), reason: refused.to_string() }),
+                Some(refused) => {
+                    Err(TraceError::Attach { point: point.name().to_owned(), reason: refused.to_string() })
+                }
                 None => Ok(links),
             }
         }

@@ -42,6 +42,19 @@ pub enum Point {
     CpuClock,
 }
 
+impl Point {
+    /// The tracepoint or the timer, in words.
+    pub fn name(&self) -> &'static str {
+        match *self {
+            Point::Tracepoint(name)
+            | Point::TracepointOfPages(name)
+            | Point::PerfEvent(name)
+            | Point::TracepointOf { name, .. } => name,
+            Point::CpuClock => "the cpu-clock timer",
+        }
+    }
+}
+
 /// On all kernels.
 pub const ANYWHERE: &[Programs] = &[Programs::KeepCpu, Programs::KeepCpuAtEvents, Programs::LoseCpu];
 /// Where a program at a tracepoint can lose its CPU, whether or not there is an alternative.

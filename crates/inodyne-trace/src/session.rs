@@ -297,7 +297,8 @@ impl Tracer {
         let seen = Seen { joined_ns: self.joined_ns, skipped, cgroups, users, ..seen.map_err(read_error)? };
         let mut result = Trace { overhead, lost: counted(&shared), ..Trace::default() };
         result.refused = self.refused.clone();
-        result.lost.add(Loss::Skipped, self.events_of(&seen.skipped));
+        result.skipped = self.lost_at(&seen.skipped);
+        result.lost.add(Loss::Skipped, result.skipped.values().sum());
         result.observed.stacks = stacks;
         let is_anyone_left = seen.alive.iter().any(|thread| thread.flags & FLAG_HELPER == 0);
         if let Some(joined_ns) = self.joined_ns {
@@ -526,10 +527,16 @@ impl Tracer {
         skipped.into_iter().map(|(event, skips)| (event, skips.of_all())).collect()
     }
 
-    /// Those of skipped runs that are lost events.
-    fn events_of(&self, skipped: &BTreeMap<&'static str, u64>) -> u64 {
-        let lost = present(&self.probes).filter(|own| own.skipped == Skipped::Event && own.event() == own.name);
-        lost.filter_map(|own| skipped.get(own.name)).sum()
+    /// Those of skipped runs that are lost events, by what they ran at.
+    fn lost_at(&self, skipped: &BTreeMap<&'static str, u64>) -> BTreeMap<String, u64> {
+        let mut lost = BTreeMap::new();
+        for own in present(&self.probes).filter(|own| own.skipped == Skipped::Event && own.event() == own.name) {
+            let count = skipped.get(own.name).copied().unwrap_or_default();
+            if count > 0 {
+                *lost.entry(own.point.name().to_owned()).or_default() += count;
+            }
+        }
+        lost
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use inodyne_model::Nanos;
+use inodyne_model::count::Grouped;
 use inodyne_model::loss::Loss;
 use inodyne_model::observed::Sample;
 use inodyne_model::recording::Recording;
@@ -94,7 +95,12 @@ fn cost(trace: &Trace) -> String {
 }
 
 fn lost(trace: &Trace) -> String {
-    if trace.lost.total() == 0 { "no events lost".to_owned() } else { format!("LOST: {}", trace.lost) }
+    if trace.lost.total() == 0 {
+        return "no events lost".to_owned();
+    }
+    let at: Vec<_> = trace.skipped.iter().map(|(name, count)| format!("{name} ({})", Grouped(*count))).collect();
+    let skipped = if at.is_empty() { String::new() } else { format!("; skipped at {}", at.join(", ")) };
+    format!("LOST: {}{skipped}", trace.lost)
 }
 
 /// What is not known about stacks in user mode, as parts of all of them.

@@ -63,6 +63,8 @@ fn screens() -> Vec<(&'static str, Recording)> {
     one_case.runs.retain(|run| run.key() == key);
     let mut doubtful = one_case.clone();
     doubtful.traces[0].lost.intervals = 12;
+    doubtful.traces[0].lost.skipped = 1_008;
+    doubtful.traces[0].skipped = [("block_rq_merge".to_owned(), 8), ("task_rename".to_owned(), 1_000)].into();
     doubtful.traces[0].overhead.ratio = 2.5;
     doubtful.runs.iter_mut().for_each(|run| run.exit = Exit::Signal(9));
     let mut untraced = one_case.clone();
@@ -101,7 +103,7 @@ fn a_first_screen_has_24_lines_of_80_columns_at_most() {
 fn a_first_screen_keeps_every_doubt() {
     let (_, recording) = screens().into_iter().find(|(name, _)| *name == "doubtful").unwrap();
     let screen = first_screen(&recording, 80);
-    for said in ["LOST: 12", "killed by signal 9"] {
+    for said in ["LOST: 12", "skipped at block_rq_merge (8), task_rename (1,000)", "killed by signal 9"] {
         assert!(screen.contains(said), "{said}:\n{screen}");
     }
 }

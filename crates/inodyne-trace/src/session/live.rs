@@ -120,7 +120,7 @@ impl LiveTracer {
         tracer.take_arrived();
         let shared = tracer.shared();
         let mut snapshot = Snapshot { at_ns, lost: counted(&shared), ..Snapshot::default() };
-        snapshot.lost.add(Loss::Skipped, tracer.events_of(&tracer.skipped_runs()));
+        snapshot.lost.add(Loss::Skipped, tracer.lost_at(&tracer.skipped_runs()).values().sum());
         snapshot.observed.window = Window { begin: Begin::Attached, end: End::StillRunning };
         let stacks = tracer.stacks.borrow_mut().take_new();
         snapshot.observed.stacks = symbols::name_stacks(&stacks, &mut tracer.skeleton).map_err(read_error)?;
