@@ -123,6 +123,7 @@ fn syncs_of_one_second_take_their_time_one_after_the_other() {
         let [finding] = &recording.findings[..] else { panic!("{:?}", recording.findings) };
         assert_eq!(finding.id, "sync-bound");
         assert!(finding.evidence.iter().any(|line| line.contains("12 fsync, 25.5 ms each")), "{finding:?}");
+        assert!(finding.cure.iter().any(|line| line.starts_with("fdatasync instead of fsync")), "{finding:?}");
     }
 }
 

@@ -211,6 +211,8 @@ fn those_who_take_turns_in_syncing_wait_for_that_all_the_time() {
         (syncing - 0.05..=syncing + ready + 0.05).contains(&finding.share_of_wall),
         "{syncing} of the path, {finding:?}"
     );
+    // It does already what those that call fsync could do.
+    assert!(!finding.cure.iter().any(|line| line.contains("fdatasync")), "{finding:?}");
 }
 
 #[test]

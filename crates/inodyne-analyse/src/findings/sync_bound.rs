@@ -7,7 +7,7 @@ use inodyne_model::cause::Cause;
 use inodyne_model::count::Grouped;
 use inodyne_model::cure::{Change, PlaceChange};
 use inodyne_model::finding::Finding;
-use inodyne_model::syscall::SyscallStats;
+use inodyne_model::syscall::{SyscallStats, plain_name};
 
 use super::case::{Case, Time, Waited};
 use super::estimate::{self, Diagnosed};
@@ -99,22 +99,29 @@ pub(super) fn diagnose(case: &Case<'_>) -> Option<Finding> {
             seconds(data.ns)
         ));
     }
+    let mut cure = vec![Remedy::advice(
+        "sync once at the end, or once for many writes (a transaction, a group commit; conv=fsync instead of oflag=dsync)",
+    )];
+    if time.calls.keys().any(|call| plain_name(call) == "fsync") {
+        cure.push(Remedy::advice("fdatasync instead of fsync, where times of the file do not matter"));
+    }
+    cure.push(Remedy::new(
+        "where a crash may cost the data: no sync at all (an overlay mounted volatile, eatmydata)",
+        no_sync(case),
+    ));
     // One sync at the end keeps what a reader of the finished file relies on.
     let saved = (case.on_path(&time) - case.on_path(&data)).max(0.0) * (1.0 - 1.0 / time.count as f64);
     Some(
         Diagnosed {
-            title: format!("{who} waits for its data to reach the device, {}: {} of the time", times(time.count), percent(share)),
+            title: format!(
+                "{who} waits for its data to reach the device, {}: {} of the time",
+                times(time.count),
+                percent(share)
+            ),
             share,
             evidence,
             predicted: estimate::without(case, saved, UNCERTAIN),
-            cure: vec![
-                Remedy::advice("sync once at the end, or once for many writes (a transaction, a group commit; conv=fsync instead of oflag=dsync)"),
-                Remedy::advice("fdatasync instead of fsync, where times of the file do not matter"),
-                Remedy::new(
-                    "where a crash may cost the data: no sync at all (an overlay mounted volatile, eatmydata)",
-                    no_sync(case),
-                ),
-            ],
+            cure,
             avoidable_calls: Some(time.count - 1),
             bound: false,
         }
