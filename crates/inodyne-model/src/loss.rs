@@ -4,12 +4,13 @@
 //! The kernel side counts by `enum loss` (`inodyne-trace/src/bpf/loss.h`), which a test there compares with [`Loss::ALL`]. A new
 //! kind goes to the end of both.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::iter::Sum;
 
 use serde::{Deserialize, Serialize};
 
-use crate::count::counted;
+use crate::count::{Grouped, counted};
 
 macro_rules! losses {
     ($($(#[doc = $doc:literal])+ $kind:ident = $key:ident, $one:literal, $several:literal;)+) => {
@@ -101,6 +102,13 @@ impl Lost {
     pub fn total(&self) -> u64 {
         self.counts().fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
+}
+
+/// What was lost, in words; of what was skipped, at which tracepoints ([`crate::trace::Trace::skipped`]).
+pub fn in_words(lost: &Lost, skipped: &BTreeMap<String, u64>) -> String {
+    let at: Vec<_> = skipped.iter().map(|(name, count)| format!("{name} ({})", Grouped(*count))).collect();
+    let skipped = if at.is_empty() { String::new() } else { format!("; skipped at {}", at.join(", ")) };
+    format!("{lost}{skipped}")
 }
 
 impl Sum for Lost {

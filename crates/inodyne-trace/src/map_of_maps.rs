@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::thread::{self, JoinHandle};
 
+use inodyne_launch::Urgent;
 use libbpf_rs::{MapHandle, MapType, libbpf_sys};
 
 /// A map that is being put into its place.
@@ -20,6 +21,9 @@ impl Putting {
     pub fn begin(place: BorrowedFd<'_>, number: u32, map: &MapHandle) -> io::Result<Putting> {
         let (place, map) = (place.try_clone_to_owned()?, map.as_fd().try_clone_to_owned()?);
         let put = move || {
+            // While the map is put there, the kernel runs no programs of perf events on that CPU (`bpf_disable_instrumentation`, include/linux/bpf.h):
+            // this thread must not lose it to one of the command's. Where it is not permitted to keep it, what is skipped is counted.
+            Urgent::before_all_from_now_on();
             let map = map.as_raw_fd();
             // SAFETY: key and value have the sizes that maps of maps use.
             let failed = unsafe {

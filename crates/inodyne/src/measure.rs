@@ -1,6 +1,7 @@
 //! From the options of a command line to an experiment, and running it on this machine: what `run`, `compare`, `study`, `prove` and
 //! `tune` have in common. The scheduler itself is in `inodyne-experiment`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use inodyne_experiment::{Collector, Experiment, Group, Machine, Measured, PlaceS
 use inodyne_lab::PlaceSpec;
 use inodyne_launch::{Output, User};
 use inodyne_model::command::CommandSpec;
-use inodyne_model::loss::Lost;
+use inodyne_model::loss::{self, Lost};
 use inodyne_model::recording::Recording;
 use inodyne_model::run::CacheState;
 use inodyne_trace::capability;
@@ -176,6 +177,11 @@ pub fn trusted(recording: &Recording, tracing: &TraceOptions) -> Result<(), Fail
     if lost.total() <= allowed {
         return Ok(());
     }
+    let mut skipped = BTreeMap::new();
+    for (tracepoint, count) in recording.traces.iter().flat_map(|trace| &trace.skipped) {
+        *skipped.entry(tracepoint.clone()).or_default() += count;
+    }
+    let lost = loss::in_words(&lost, &skipped);
     Err(Failure::new(
         ExitStatus::Untrusted,
         format_args!(

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use inodyne_model::Nanos;
-use inodyne_model::count::Grouped;
-use inodyne_model::loss::Loss;
+use inodyne_model::loss::{self, Loss};
 use inodyne_model::observed::Sample;
 use inodyne_model::recording::Recording;
 use inodyne_model::stack::{Frame, Stack, StackId};
@@ -96,11 +95,10 @@ fn cost(trace: &Trace) -> String {
 
 fn lost(trace: &Trace) -> String {
     if trace.lost.total() == 0 {
-        return "no events lost".to_owned();
+        "no events lost".to_owned()
+    } else {
+        format!("LOST: {}", loss::in_words(&trace.lost, &trace.skipped))
     }
-    let at: Vec<_> = trace.skipped.iter().map(|(name, count)| format!("{name} ({})", Grouped(*count))).collect();
-    let skipped = if at.is_empty() { String::new() } else { format!("; skipped at {}", at.join(", ")) };
-    format!("LOST: {}{skipped}", trace.lost)
 }
 
 /// What is not known about stacks in user mode, as parts of all of them.

@@ -4,6 +4,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use inodyne_launch::Urgent;
 use rustix::fs::statfs;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
@@ -31,7 +32,8 @@ fn has_run_on_all_cpus() -> bool {
     let Some(cpus) = all_cpus().filter(|cpus| cpus.len() <= FEW) else { return false };
     let (telling, told) = channel();
     let run = move || {
-        let has_run = is_urgent() && cpus.iter().all(|cpu| is_on(*cpu));
+        // One that never sleeps and has a real-time priority would keep it from a CPU.
+        let has_run = Urgent::before_all_from_now_on() && cpus.iter().all(|cpu| is_on(*cpu));
         // Nobody may be listening any more.
         let _ = telling.send(has_run);
     };
@@ -61,14 +63,6 @@ fn numbers(list: &str) -> Option<Vec<usize>> {
     };
     let ranges: Option<Vec<_>> = list.split(',').map(range).collect();
     ranges.map(|ranges| ranges.into_iter().flatten().collect())
-}
-
-/// Gives the calling thread the highest real-time priority, since one that never sleeps and has one too would keep it from that CPU. False where
-/// that is not permitted.
-fn is_urgent() -> bool {
-    let highest = libc::sched_param { sched_priority: 99 }; // sched(7)
-    // SAFETY: of the calling thread; the structure outlives the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const highest) == 0 }
 }
 
 /// Moves the calling thread to a CPU. False where that is not allowed.
