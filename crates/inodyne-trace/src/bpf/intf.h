@@ -118,7 +118,7 @@ struct thread {
 	__u32 waker_tid;
 	__u8 waker;
 	__u8 executed;      /* 1: the program that it has just executed was sent */
-	__u8 renamed;       /* 1: its new name was just recorded */
+	__u8 renamed;       /* RENAMED_* in probes/lifecycle/probe.bpf.h */
 	__u8 unused2;
 	__u32 waker_number; /* 0 if the waker is not followed */
 	__u32 slot;         /* where this account is */

@@ -41,6 +41,18 @@ static __always_inline void cpu_release(void)
 #define DONE_AGAIN(name) __u64 name##_done
 #define do_again(name) __sync_fetch_and_add(&name##_done, 1)
 
+/* Calls a function with a program's arguments, as BPF_PROG does. */
+#define call_with_args(function, args...)                                           \
+	({                                                                          \
+		int done;                                                           \
+                                                                                    \
+		_Pragma("GCC diagnostic push");                                     \
+		_Pragma("GCC diagnostic ignored \"-Wint-conversion\"");             \
+		done = function(___bpf_ctx_cast(args));                             \
+		_Pragma("GCC diagnostic pop");                                      \
+		done;                                                               \
+	})
+
 /* BPF_PROG for a program that disables preemption. */
 #define HOLDING_PROG(name, args...)                                                 \
 	name(unsigned long long *ctx);                                              \
@@ -50,10 +62,91 @@ static __always_inline void cpu_release(void)
 		int done;                                                           \
                                                                                     \
 		cpu_hold();                                                         \
-		_Pragma("GCC diagnostic push");                                     \
-		_Pragma("GCC diagnostic ignored \"-Wint-conversion\"");             \
-		done = holding_##name(___bpf_ctx_cast(args));                       \
-		_Pragma("GCC diagnostic pop");                                      \
+		done = call_with_args(holding_##name, args);                        \
+		cpu_release();                                                      \
+		return done;                                                        \
+	}                                                                           \
+	static __always_inline int holding_##name(unsigned long long *ctx, ##args)
+
+/*
+ * Where nothing that the first program records tells whether it ran for an event, it leaves a mark for its task, and the one that runs
+ * again takes that away: within a task, one event comes after the other, and not in interrupts. If a task is preempted between its two
+ * programs, and another one uses its place meanwhile, an event counts twice.
+ */
+#define RAN_BITS 10
+#define RAN_EVENTS 64
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1 << RAN_BITS);
+	__type(key, __u32);
+	__type(value, __u64);
+} ran SEC(".maps");
+
+/* A task_struct is aligned to RAN_EVENTS bytes at least: it begins a cache line. */
+static __always_inline __u64 ran_mark(__u32 event)
+{
+	return bpf_get_current_task() + event;
+}
+
+static __always_inline __u64 *ran_place(__u64 mark)
+{
+	__u32 place = mark * 0x9e3779b97f4a7c15ULL >> (64 - RAN_BITS);
+
+	return bpf_map_lookup_elem(&ran, &place);
+}
+
+static __always_inline void ran_for(__u32 event)
+{
+	__u64 mark = ran_mark(event), *place;
+
+	if (!programs_lose_cpu)
+		return;
+	place = ran_place(mark);
+	if (place)
+		*place = mark;
+}
+
+/* Takes the mark away. */
+static __always_inline bool has_run_for(__u32 event)
+{
+	__u64 mark = ran_mark(event), *place = ran_place(mark);
+
+	if (!place || *place != mark)
+		return false;
+	*place = 0;
+	return true;
+}
+
+/* The same for a program in this section, and one that runs again after it. */
+#define HOLDING_PROG_AGAIN(section, name, args...)                                  \
+	enum { name##_event = __COUNTER__ };                                        \
+	_Static_assert((int)name##_event < RAN_EVENTS, "it needs a mark of its own"); \
+	SEC(section)                                                                \
+	int name(unsigned long long *ctx);                                          \
+	static __always_inline int holding_##name(unsigned long long *ctx, ##args); \
+	int name(unsigned long long *ctx)                                           \
+	{                                                                           \
+		int done;                                                           \
+                                                                                    \
+		cpu_hold();                                                         \
+		done = call_with_args(holding_##name, args);                        \
+		ran_for(name##_event);                                              \
+		cpu_release();                                                      \
+		return done;                                                        \
+	}                                                                           \
+	DONE_AGAIN(name##_again);                                                   \
+	SEC(section)                                                                \
+	int name##_again(unsigned long long *ctx)                                   \
+	{                                                                           \
+		int done = 0;                                                       \
+                                                                                    \
+		cpu_hold();                                                         \
+		if (!has_run_for(name##_event)) {                                   \
+			do_again(name##_again);                                     \
+			done = call_with_args(holding_##name, args);                \
+		}                                                                   \
 		cpu_release();                                                      \
 		return done;                                                        \
 	}                                                                           \

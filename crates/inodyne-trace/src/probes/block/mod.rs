@@ -61,8 +61,11 @@ const PROGRAMS: &[Program] = &[
     Program::at("block_queue", "block_bio_queue").of_detail(),
     Program::at("block_queue_again", "block_bio_queue").of_detail().on(LOSING).done(|bss| bss.block_queue_again_done),
     Program::at("block_merge_after", "block_bio_backmerge"),
+    Program::at("block_merge_after_again", "block_bio_backmerge").on(LOSING).done(|bss| bss.block_merge_after_again_done),
     Program::at("block_merge_before", "block_bio_frontmerge"),
+    Program::at("block_merge_before_again", "block_bio_frontmerge").on(LOSING).done(|bss| bss.block_merge_before_again_done),
     Program::at("block_merge_requests", "block_rq_merge"),
+    Program::at("block_merge_requests_again", "block_rq_merge").on(LOSING).done(|bss| bss.block_merge_requests_again_done),
 ];
 
 impl Probe for Own {

@@ -609,22 +609,19 @@ static __always_inline void block_merged(struct gendisk *gendisk)
 		__sync_fetch_and_add(&disk->merged, 1);
 }
 
-SEC("raw_tp/block_bio_backmerge")
-int HOLDING_PROG(block_merge_after, struct bio *bio)
+HOLDING_PROG_AGAIN("raw_tp/block_bio_backmerge", block_merge_after, struct bio *bio)
 {
 	block_merged(FIELD(FIELD(bio, bi_bdev), bd_disk));
 	return 0;
 }
 
-SEC("raw_tp/block_bio_frontmerge")
-int HOLDING_PROG(block_merge_before, struct bio *bio)
+HOLDING_PROG_AGAIN("raw_tp/block_bio_frontmerge", block_merge_before, struct bio *bio)
 {
 	block_merged(FIELD(FIELD(bio, bi_bdev), bd_disk));
 	return 0;
 }
 
-SEC("raw_tp/block_rq_merge")
-int HOLDING_PROG(block_merge_requests, struct request *rq)
+HOLDING_PROG_AGAIN("raw_tp/block_rq_merge", block_merge_requests, struct request *rq)
 {
 	block_merged(disk_of(rq));
 	return 0;

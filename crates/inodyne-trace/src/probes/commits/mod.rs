@@ -8,7 +8,7 @@ use inodyne_model::trace::Trace;
 
 use crate::devices;
 use crate::map::pairs;
-use crate::probe::{Point, Probe, Program, Seen};
+use crate::probe::{LOSING, Point, Probe, Program, Seen};
 use contract::{CommitKey, JOURNAL_BTRFS, JOURNAL_JBD2, JOURNAL_XFS, Key, Row, Span};
 
 /// The probe of journals.
@@ -26,14 +26,23 @@ const fn of(filesystem: &'static str, name: &'static str, tracepoint: &'static s
 
 const PROGRAMS: &[Program] = &[
     of(JBD2, "commits_locking", "jbd2_commit_locking"),
+    of(JBD2, "commits_locking_again", "jbd2_commit_locking").on(LOSING).done(|bss| bss.commits_locking_again_done),
     of(JBD2, "commits_flushing", "jbd2_commit_flushing"),
+    of(JBD2, "commits_flushing_again", "jbd2_commit_flushing").on(LOSING).done(|bss| bss.commits_flushing_again_done),
     of(JBD2, "commits_logging", "jbd2_commit_logging"),
+    of(JBD2, "commits_logging_again", "jbd2_commit_logging").on(LOSING).done(|bss| bss.commits_logging_again_done),
     of(JBD2, "commits_committed", "jbd2_run_stats"),
+    of(JBD2, "commits_committed_again", "jbd2_run_stats").on(LOSING).done(|bss| bss.commits_committed_again_done),
     of(JBD2, "commits_checkpointed", "jbd2_checkpoint_stats"),
+    of(JBD2, "commits_checkpointed_again", "jbd2_checkpoint_stats").on(LOSING).done(|bss| bss.commits_checkpointed_again_done),
     of(XFS, "commits_xfs_write", "xlog_iclog_write"),
+    of(XFS, "commits_xfs_write_again", "xlog_iclog_write").on(LOSING).done(|bss| bss.commits_xfs_write_again_done),
     of(XFS, "commits_xfs_force", "xfs_log_force"),
+    of(XFS, "commits_xfs_force_again", "xfs_log_force").on(LOSING).done(|bss| bss.commits_xfs_force_again_done),
     of(XFS, "commits_xfs_full", "xfs_log_grant_sleep"),
+    of(XFS, "commits_xfs_full_again", "xfs_log_grant_sleep").on(LOSING).done(|bss| bss.commits_xfs_full_again_done),
     of(BTRFS, "commits_btrfs", "btrfs_transaction_commit"),
+    of(BTRFS, "commits_btrfs_again", "btrfs_transaction_commit").on(LOSING).done(|bss| bss.commits_btrfs_again_done),
 ];
 
 impl Probe for Own {

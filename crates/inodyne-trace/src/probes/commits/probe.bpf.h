@@ -76,8 +76,7 @@ static __always_inline __u64 journal_phase(struct journal_row *row)
 	return before ? now - before : 0;
 }
 
-SEC("raw_tp/jbd2_commit_locking")
-int HOLDING_PROG(commits_locking, struct journal_s *journal)
+HOLDING_PROG_AGAIN("raw_tp/jbd2_commit_locking", commits_locking, struct journal_s *journal)
 {
 	struct journal_row *row = journal_of(BPF_CORE_READ(journal, j_fs_dev, bd_dev), JOURNAL_JBD2);
 
@@ -89,8 +88,7 @@ int HOLDING_PROG(commits_locking, struct journal_s *journal)
 	return 0;
 }
 
-SEC("raw_tp/jbd2_commit_flushing")
-int HOLDING_PROG(commits_flushing, struct journal_s *journal)
+HOLDING_PROG_AGAIN("raw_tp/jbd2_commit_flushing", commits_flushing, struct journal_s *journal)
 {
 	struct journal_row *row = journal_of(BPF_CORE_READ(journal, j_fs_dev, bd_dev), JOURNAL_JBD2);
 
@@ -99,8 +97,7 @@ int HOLDING_PROG(commits_flushing, struct journal_s *journal)
 	return 0;
 }
 
-SEC("raw_tp/jbd2_commit_logging")
-int HOLDING_PROG(commits_logging, struct journal_s *journal)
+HOLDING_PROG_AGAIN("raw_tp/jbd2_commit_logging", commits_logging, struct journal_s *journal)
 {
 	struct journal_row *row = journal_of(BPF_CORE_READ(journal, j_fs_dev, bd_dev), JOURNAL_JBD2);
 
@@ -109,8 +106,7 @@ int HOLDING_PROG(commits_logging, struct journal_s *journal)
 	return 0;
 }
 
-SEC("raw_tp/jbd2_run_stats")
-int HOLDING_PROG(commits_committed, __u32 device, __u32 transaction, struct transaction_run_stats_s *stats)
+HOLDING_PROG_AGAIN("raw_tp/jbd2_run_stats", commits_committed, __u32 device, __u32 transaction, struct transaction_run_stats_s *stats)
 {
 	struct journal_row *row = journal_of(device, JOURNAL_JBD2);
 	struct commit_span span = {};
@@ -135,8 +131,7 @@ int HOLDING_PROG(commits_committed, __u32 device, __u32 transaction, struct tran
 	return 0;
 }
 
-SEC("raw_tp/jbd2_checkpoint_stats")
-int HOLDING_PROG(commits_checkpointed, __u32 device, __u32 transaction, struct transaction_chp_stats_s *stats)
+HOLDING_PROG_AGAIN("raw_tp/jbd2_checkpoint_stats", commits_checkpointed, __u32 device, __u32 transaction, struct transaction_chp_stats_s *stats)
 {
 	struct journal_row *row = journal_of(device, JOURNAL_JBD2);
 
@@ -147,15 +142,13 @@ int HOLDING_PROG(commits_checkpointed, __u32 device, __u32 transaction, struct t
 	return 0;
 }
 
-SEC("raw_tp/xlog_iclog_write")
-int HOLDING_PROG(commits_xfs_write, struct xlog_in_core *iclog)
+HOLDING_PROG_AGAIN("raw_tp/xlog_iclog_write", commits_xfs_write, struct xlog_in_core *iclog)
 {
 	commit_counted(BPF_CORE_READ(iclog, ic_log, l_mp, m_super, s_dev), JOURNAL_XFS);
 	return 0;
 }
 
-SEC("raw_tp/xfs_log_force")
-int HOLDING_PROG(commits_xfs_force, struct xfs_mount *mount)
+HOLDING_PROG_AGAIN("raw_tp/xfs_log_force", commits_xfs_force, struct xfs_mount *mount)
 {
 	struct journal_row *row = journal_of(BPF_CORE_READ(mount, m_super, s_dev), JOURNAL_XFS);
 
@@ -164,8 +157,7 @@ int HOLDING_PROG(commits_xfs_force, struct xfs_mount *mount)
 	return 0;
 }
 
-SEC("raw_tp/xfs_log_grant_sleep")
-int HOLDING_PROG(commits_xfs_full, struct xlog *log)
+HOLDING_PROG_AGAIN("raw_tp/xfs_log_grant_sleep", commits_xfs_full, struct xlog *log)
 {
 	struct journal_row *row = journal_of(BPF_CORE_READ(log, l_mp, m_super, s_dev), JOURNAL_XFS);
 
@@ -174,8 +166,7 @@ int HOLDING_PROG(commits_xfs_full, struct xlog *log)
 	return 0;
 }
 
-SEC("raw_tp/btrfs_transaction_commit")
-int HOLDING_PROG(commits_btrfs, struct btrfs_fs_info *fs)
+HOLDING_PROG_AGAIN("raw_tp/btrfs_transaction_commit", commits_btrfs, struct btrfs_fs_info *fs)
 {
 	commit_counted(BPF_CORE_READ(fs, sb, s_dev), JOURNAL_BTRFS);
 	return 0;

@@ -13,14 +13,17 @@ use crate::cgroups;
 use crate::contract::text;
 use crate::devices;
 use crate::map::pairs;
-use crate::probe::{Probe, Program, Seen};
+use crate::probe::{LOSING, Probe, Program, Seen};
 use contract::{Key, Sum};
 
 /// The probe of dirty pages.
 #[derive(Default)]
 pub struct Own;
 
-const PROGRAMS: &[Program] = &[Program::at("dirty_folio", "writeback_dirty_folio")];
+const PROGRAMS: &[Program] = &[
+    Program::at("dirty_folio", "writeback_dirty_folio"),
+    Program::at("dirty_folio_again", "writeback_dirty_folio").on(LOSING).done(|bss| bss.dirty_folio_again_done),
+];
 
 impl Probe for Own {
     fn feature(&self) -> &'static str {

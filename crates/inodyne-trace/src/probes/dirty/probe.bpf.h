@@ -21,8 +21,7 @@ struct {
 	__type(value, struct dirty_sum);
 } dirty_sums SEC(".maps");
 
-SEC("raw_tp/writeback_dirty_folio")
-int HOLDING_PROG(dirty_folio, void *folio, struct address_space *mapping)
+HOLDING_PROG_AGAIN("raw_tp/writeback_dirty_folio", dirty_folio, void *folio, struct address_space *mapping)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct super_block *superblock;

@@ -95,6 +95,12 @@ int BPF_PROG(lifecycle_fork_held, struct task_struct *child)
 	return forked(bpf_get_current_task_btf(), child);
 }
 
+/* What thread.renamed says; 0 if it was not renamed since it was born, or executed a program. */
+enum {
+	RENAMED_NOW = 1,    /* by the event that is being handled */
+	RENAMED_BEFORE = 2, /* by an earlier one */
+};
+
 static __always_inline int renamed(struct task_struct *task, const char *comm)
 {
 	struct thread *t = thread_of(task);
@@ -102,7 +108,7 @@ static __always_inline int renamed(struct task_struct *task, const char *comm)
 	if (!t || (t->group == GROUP_CALIBRATION && !(t->flags & FLAG_HELPER)))
 		return 0;
 	take_name(t, comm);
-	t->renamed = 1;
+	t->renamed = RENAMED_NOW;
 	return 0;
 }
 
@@ -122,11 +128,11 @@ int HOLDING_PROG(lifecycle_rename_again, struct task_struct *task, const char *c
 
 	if (!t)
 		return 0;
-	if (!t->renamed) {
+	if (t->renamed != RENAMED_NOW) {
 		do_again(lifecycle_rename_again);
 		renamed(task, comm);
 	}
-	t->renamed = 0;
+	t->renamed = RENAMED_BEFORE;
 	return 0;
 }
 
@@ -150,6 +156,7 @@ static __noinline struct thread *take_over_pid(struct task_struct *task, __u32 o
 	t->tid = pid;
 	/* It was renamed while it could not be found by its pid. */
 	take_name(t, task->comm);
+	t->renamed = RENAMED_BEFORE;
 	return t;
 }
 
@@ -226,10 +233,14 @@ int lifecycle_exec_held(struct trace_event_raw_sched_process_exec *ctx)
 	struct thread *t;
 
 	executed(task, ctx->old_pid, (const char *)ctx + (ctx->__data_loc_filename & 0xffff));
-	/* The rename to the program's name may not have been seen. */
+	/* Just before, it was renamed to the program's name: both programs for that may have been skipped. */
 	t = thread_of(task);
-	if (t && t->group != GROUP_CALIBRATION)
+	if (t && t->group != GROUP_CALIBRATION) {
 		take_name(t, task->comm);
+		if (!t->renamed)
+			do_again(lifecycle_rename_again);
+		t->renamed = 0;
+	}
 	return 0;
 }
 
