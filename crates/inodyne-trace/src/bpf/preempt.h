@@ -53,8 +53,8 @@ static __always_inline void cpu_release(void)
 		done;                                                               \
 	})
 
-/* BPF_PROG for a program that disables preemption. */
-#define HOLDING_PROG(name, args...)                                                 \
+/* A program that disables preemption, and does something more before it enables it again. */
+#define HOLDING_PROG_THEN(name, then, args...)                                      \
 	name(unsigned long long *ctx);                                              \
 	static __always_inline int holding_##name(unsigned long long *ctx, ##args); \
 	int name(unsigned long long *ctx)                                           \
@@ -63,10 +63,14 @@ static __always_inline void cpu_release(void)
                                                                                     \
 		cpu_hold();                                                         \
 		done = call_with_args(holding_##name, args);                        \
+		then;                                                               \
 		cpu_release();                                                      \
 		return done;                                                        \
 	}                                                                           \
 	static __always_inline int holding_##name(unsigned long long *ctx, ##args)
+
+/* BPF_PROG for a program that disables preemption. */
+#define HOLDING_PROG(name, args...) HOLDING_PROG_THEN(name, , ##args)
 
 /*
  * Where nothing that the first program records tells whether it ran for an event, it leaves a mark for its task, and the one that runs
@@ -99,10 +103,11 @@ static __always_inline __u64 *ran_place(__u64 mark)
 
 static __always_inline void ran_for(__u32 event)
 {
-	__u64 mark = ran_mark(event), *place;
+	__u64 mark, *place;
 
 	if (!programs_lose_cpu)
 		return;
+	mark = ran_mark(event);
 	place = ran_place(mark);
 	if (place)
 		*place = mark;
@@ -119,37 +124,26 @@ static __always_inline bool has_run_for(__u32 event)
 	return true;
 }
 
-/* The same for a program in this section, and one that runs again after it. */
-#define HOLDING_PROG_AGAIN(section, name, args...)                                  \
-	enum { name##_event = __COUNTER__ };                                        \
+/* HOLDING_PROG for a program in this section, and one that runs again after it. */
+#define HOLDING_PROG_AGAIN(section, name, args...)                                    \
+	enum { name##_event = __COUNTER__ };                                          \
 	_Static_assert((int)name##_event < RAN_EVENTS, "it needs a mark of its own"); \
-	SEC(section)                                                                \
-	int name(unsigned long long *ctx);                                          \
-	static __always_inline int holding_##name(unsigned long long *ctx, ##args); \
-	int name(unsigned long long *ctx)                                           \
-	{                                                                           \
-		int done;                                                           \
-                                                                                    \
-		cpu_hold();                                                         \
-		done = call_with_args(holding_##name, args);                        \
-		ran_for(name##_event);                                              \
-		cpu_release();                                                      \
-		return done;                                                        \
-	}                                                                           \
-	DONE_AGAIN(name##_again);                                                   \
-	SEC(section)                                                                \
-	int name##_again(unsigned long long *ctx)                                   \
-	{                                                                           \
-		int done = 0;                                                       \
-                                                                                    \
-		cpu_hold();                                                         \
-		if (!has_run_for(name##_event)) {                                   \
-			do_again(name##_again);                                     \
-			done = call_with_args(holding_##name, args);                \
-		}                                                                   \
-		cpu_release();                                                      \
-		return done;                                                        \
-	}                                                                           \
-	static __always_inline int holding_##name(unsigned long long *ctx, ##args)
+	DONE_AGAIN(name##_again);                                                     \
+	static __always_inline int holding_##name(unsigned long long *ctx, ##args);   \
+	SEC(section)                                                                  \
+	int name##_again(unsigned long long *ctx)                                     \
+	{                                                                             \
+		int done = 0;                                                         \
+                                                                                      \
+		cpu_hold();                                                           \
+		if (!has_run_for(name##_event)) {                                     \
+			do_again(name##_again);                                       \
+			done = call_with_args(holding_##name, args);                  \
+		}                                                                     \
+		cpu_release();                                                        \
+		return done;                                                          \
+	}                                                                             \
+	SEC(section)                                                                  \
+	int HOLDING_PROG_THEN(name, ran_for(name##_event), ##args)
 
 #endif
