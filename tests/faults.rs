@@ -414,17 +414,32 @@ fn whoever_ignores_the_end_of_children_hears_of_the_commands() {
     );
 }
 
-/// systemd ignores it for services, and so do CI runners; the runtime of Rust ignores it in inodyne itself, which is not for the command.
+/// systemd ignores a broken pipe for services, and so do CI runners. The runtime of Rust ignores it in inodyne itself, which ignores a file at
+/// its size limit too: neither is for the command.
 #[test]
-fn a_broken_pipe_is_ignored_by_the_command_where_whoever_started_it_ignores_it() {
+fn what_inodyne_ignores_is_ignored_by_the_command_only_where_whoever_started_it_ignores_it() {
     let _machine = machine();
-    for (option, is_ignored) in [("--default-signal=PIPE", false), ("--ignore-signal=PIPE", true)] {
+    for (option, is_ignored) in [("--default-signal=PIPE,XFSZ", false), ("--ignore-signal=PIPE,XFSZ", true)] {
         let mut command = Command::new("env");
         command.args([option, env!("CARGO_BIN_EXE_inodyne"), "run", "--no-trace"]);
         let told = run(command.args(["--", "grep", "SigIgn", "/proc/self/status"])).ended_with(0).text();
         let mask = u64::from_str_radix(told.trim().rsplit('\t').next().expect("a mask"), 16).expect("hexadecimal");
-        assert_eq!(mask & 1 << (Signal::SIGPIPE as u64 - 1) != 0, is_ignored, "{option}: {told}");
+        for signal in [Signal::SIGPIPE, Signal::SIGXFSZ] {
+            assert_eq!(mask & 1 << (signal as u64 - 1) != 0, is_ignored, "{option}, {signal}: {told}");
+        }
     }
+}
+
+#[test]
+fn a_recording_beyond_the_size_limit_for_files_is_an_error_and_leaves_nothing() {
+    let _machine = machine();
+    let scratch = scratch();
+    let mut command = Command::new("prlimit");
+    command.args(["--fsize=100", env!("CARGO_BIN_EXE_inodyne"), "run", "--no-trace", "-o"]);
+    command.arg(scratch.path().join("one.inodyne")).args(["--", "true"]);
+    let outcome = run(&mut command).ended_with(3);
+    assert!(outcome.stderr.contains("File too large"), "{}", outcome.stderr);
+    assert_eq!(fs::read_dir(scratch.path()).expect("a directory").count(), 0, "nothing is left of it");
 }
 
 #[test]

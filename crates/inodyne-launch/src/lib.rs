@@ -25,6 +25,8 @@ pub use clock::{monotonic_ns, own_cpu_time};
 pub use command::{Ended, Input, LaunchError, LaunchSpec, Leftovers, Output, Stage, Started, run_to_end, start};
 pub use detach::{all_except, detach};
 pub use search::find;
-pub use signals::{ASKING_TO_END, SignalReader, hear_of_children, is_asked_to_end, is_ignored, unblock_all};
+pub use signals::{
+    ASKING_TO_END, SignalReader, hear_of_children, is_asked_to_end, is_ignored, take_size_limits_as_errors, unblock_all,
+};
 pub use urgent::Urgent;
 pub use user::User;

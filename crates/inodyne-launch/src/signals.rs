@@ -46,15 +46,26 @@ pub fn hear_of_children() {
 /// Whether a broken pipe was ignored before Rust's runtime began, which ignores it in every program, before `main`.
 static WAS_PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// Only a system call is made: nothing of Rust's runtime is there yet.
-extern "C" fn ask_about_pipes() {
+/// Whether a file at its size limit was ignored before [`take_size_limits_as_errors`] was called.
+static WAS_SIZE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Only system calls are made: nothing of Rust's runtime is there yet.
+extern "C" fn ask_what_is_ignored() {
     WAS_PIPE_IGNORED.store(is_ignored(Signal::SIGPIPE).unwrap_or(false), Relaxed);
+    WAS_SIZE_IGNORED.store(is_ignored(Signal::SIGXFSZ).unwrap_or(false), Relaxed);
+}
+
+/// A write beyond the limit for the size of files (`ulimit -f`) fails with EFBIG in this process, and does not end it before it has
+/// cleaned up. Commands are still started the way whoever started this wants.
+pub fn take_size_limits_as_errors() {
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 /// The C library calls what this section points at, before the runtime begins: Rust's own library learns of its arguments that way.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static BEFORE_THE_RUNTIME: extern "C" fn() = ask_about_pipes;
+static BEFORE_THE_RUNTIME: extern "C" fn() = ask_what_is_ignored;
 
 /// Whether this process ignores a signal.
 ///
@@ -144,8 +155,9 @@ pub(crate) fn inherited_ignores() -> io::Result<Vec<Signal>> {
     let mut ignored = Vec::new();
     for each in Signal::iterator() {
         let was_ignored = match each {
-            // By this process it always is.
+            // By this process they always are.
             Signal::SIGPIPE => WAS_PIPE_IGNORED.load(Relaxed),
+            Signal::SIGXFSZ => WAS_SIZE_IGNORED.load(Relaxed),
             Signal::SIGCHLD => is_ignored(each)? || WERE_CHILDREN_IGNORED.load(Relaxed),
             _ => is_ignored(each)?,
         };

@@ -79,6 +79,7 @@ use failure::{ExitStatus, Failure};
 
 fn main() -> ExitCode {
     inodyne_launch::hear_of_children();
+    inodyne_launch::take_size_limits_as_errors();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // `rm` reads its arguments as GNU rm does, so that scripts can call it unchanged.
     let (own, of_rm) = arguments.split_at(behind_rm(&arguments).unwrap_or(arguments.len()));

@@ -250,8 +250,8 @@ fn set(environment: &mut Vec<(OsString, OsString)>, name: impl AsRef<OsStr>, val
     environment.push((name.as_ref().to_owned(), value));
 }
 
-/// The guard ignores some signals, Rust ignores SIGPIPE, and both are inherited: the command starts with the defaults,
-/// except for what was ignored before inodyne began, SIGPIPE too. All of them stay blocked until it is released.
+/// The guard ignores some signals, Rust ignores SIGPIPE, inodyne SIGXFSZ, and all are inherited: the command starts with the defaults,
+/// except for what was ignored before inodyne began, these two as well. All of them stay blocked until it is released.
 fn reset_signals(ignored: &[Signal]) -> Result<(), Errno> {
     for each in Signal::iterator().filter(|s| *s != Signal::SIGKILL && *s != Signal::SIGSTOP) {
         let action = if ignored.contains(&each) { SigHandler::SigIgn } else { SigHandler::SigDfl };

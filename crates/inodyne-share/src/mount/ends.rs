@@ -10,8 +10,8 @@ use std::{
 
 use crate::fuse::abi::{InHeader, makes_a_name, opcode, renames_into};
 
-/// For an end that is not asked for within this time, the host is asked again.
-const VALID: Duration = Duration::from_secs(10);
+/// For an end that is not asked for within this time, the host is asked again: as long as anything is held of a share that is not watched.
+const VALID: Duration = Duration::from_secs(1);
 
 /// The most ends that are kept.
 const MOST: usize = 4096;
