@@ -43,13 +43,13 @@ pub enum Point {
 }
 
 impl Point {
-    /// The tracepoint or the timer, in words.
+    /// The tracepoint, without its subsystem, or the timer, in words.
     pub fn name(&self) -> &'static str {
         match *self {
             Point::Tracepoint(name)
             | Point::TracepointOfPages(name)
             | Point::PerfEvent(name)
-            | Point::TracepointOf { name, .. } => name,
+            | Point::TracepointOf { name, .. } => name.rsplit('/').next().unwrap_or(name),
             Point::CpuClock => "the cpu-clock timer",
         }
     }
@@ -155,7 +155,7 @@ pub trait Probe {
         false
     }
 
-    /// Its programs, in the order in which to attach them.
+    /// Its programs, in the order in which they are attached: in which those at one tracepoint run.
     fn programs(&self) -> &'static [Program];
 
     /// Whether a live view reads it ([`Probe::read_so_far`]).

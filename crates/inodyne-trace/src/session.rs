@@ -15,7 +15,7 @@ mod load;
 mod running;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -373,17 +373,19 @@ impl Tracer {
         self.rings.borrow().consume();
     }
 
-    /// The loaded programs of the probes.
+    /// The loaded programs of the probes, in the order in which the probes name them.
     fn programs<'a>(&'a self) -> impl Iterator<Item = (InKernel<'a>, &'static Program)> {
-        let owner = |name: &OsStr| present(&self.probes).find(|program| program.name == name);
-        let all = self.skeleton.object().progs_mut();
-        let loaded = |program: ProgramMut<'a>| match self.beside.get(program.name()) {
-            Some(beside) => InKernel::Beside(beside.as_fd()),
-            None => InKernel::ByLibbpf(program),
-        };
-        all.filter_map(move |program| owner(program.name()).map(|own| (loaded(program), own)))
+        let by_name = |program: ProgramMut<'a>| (program.name(), program);
+        let mut of_object: HashMap<&OsStr, ProgramMut<'a>> = self.skeleton.object().progs_mut().map(by_name).collect();
+        present(&self.probes).filter_map(move |own| {
+            let name = OsStr::new(own.name);
+            let by_libbpf = of_object.remove(name)?;
+            let loaded = self.beside.get(name).map(|beside| InKernel::Beside(beside.as_fd()));
+            Some((loaded.unwrap_or(InKernel::ByLibbpf(by_libbpf)), own))
+        })
     }
 
+    /// Of two programs at a tracepoint, the one that is attached first runs first.
     fn attach(&mut self) -> Result<(), TraceError> {
         let mut links = Vec::new();
         for (program, own) in self.programs() {
@@ -591,6 +593,19 @@ mod tests {
 
     unsafe extern "C" {
         fn host_plant_shared(to: *mut Shared);
+    }
+
+    #[test]
+    fn programs_are_attached_in_the_order_in_which_probes_name_them() {
+        assert!(rustix::process::geteuid().is_root(), "this test loads programs: run it as root");
+        let tracer = Tracer::new(&Options::default()).expect("this machine can trace");
+        let attached: Vec<&str> = tracer.programs().map(|(_, own)| own.name).collect();
+        let named: Vec<&str> = present(&tracer.probes).map(|program| program.name).collect();
+        assert_eq!(attached, named);
+        let in_object: Vec<&OsStr> = tracer.skeleton.object().progs().map(|program| program.name()).collect();
+        let mut sorted = attached.clone();
+        sorted.sort_by_key(|name| in_object.iter().position(|other| other == name));
+        assert_ne!(sorted, attached, "the object has another order: this test tells them apart");
     }
 
     #[test]

@@ -74,10 +74,11 @@ static __always_inline void cpu_release(void)
 
 /*
  * Where nothing that the first program records tells whether it ran for an event, it leaves a mark for its task, and the one that runs
- * again takes that away: within a task, one event comes after the other, and not in interrupts. If a task is preempted between its two
- * programs, and another one uses its place meanwhile, an event counts twice.
+ * again takes that away: within a task, one event comes after the other, and not in interrupts. Two tasks that have the same place may
+ * take it from each other between the two programs, so that an event counts twice: with 16 tasks at a time, the probability that two of
+ * them have the same place is 0.7%.
  */
-#define RAN_BITS 10
+#define RAN_BITS 14
 #define RAN_EVENTS 64
 
 struct {

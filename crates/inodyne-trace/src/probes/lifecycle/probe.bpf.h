@@ -233,7 +233,9 @@ int lifecycle_exec_held(struct trace_event_raw_sched_process_exec *ctx)
 	struct thread *t;
 
 	executed(task, ctx->old_pid, (const char *)ctx + (ctx->__data_loc_filename & 0xffff));
-	/* Just before, it was renamed to the program's name: both programs for that may have been skipped. */
+	/* Just before, it was renamed to the program's name: both programs for that may have been skipped. If it had been renamed before, that is
+	 * not known, and counts as lost.
+	 */
 	t = thread_of(task);
 	if (t && t->group != GROUP_CALIBRATION) {
 		take_name(t, task->comm);
