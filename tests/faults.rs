@@ -21,8 +21,8 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use support::programs::copy_for_everybody;
 use support::{
-    as_nobody, calls, eventually, fixture, inodyne, is_alive, machine, nothing_lost, prepare, run, scratch, sh, start,
-    trace_of, traced,
+    Sshfs, as_nobody, calls, eventually, fixture, inodyne, is_alive, machine, nothing_lost, prepare, run, scratch, sh,
+    start, trace_of, traced,
 };
 
 #[test]
@@ -100,6 +100,22 @@ fn a_place_that_is_not_writable_for_the_user_is_the_commands_own_failure() {
         "{}",
         outcome.stderr
     );
+}
+
+/// FUSE without `allow_other`: sshfs as most people mount it.
+#[test]
+fn a_place_that_refuses_root_is_the_users() {
+    let _machine = machine();
+    let scratch = scratch();
+    prepare(scratch.path(), "mkdir there here; touch there/file; chown nobody there");
+    let mounted = Sshfs::mount_for_nobody(scratch.path(), "there", "here");
+    assert!(fs::read_dir(&mounted.0).is_err(), "it is for nobody only");
+    let at = mounted.0.to_str().expect("ASCII");
+    let outcome = run(inodyne().args(["run", "--user", "nobody", "--at", at, "--", "ls"])).ended_with(0);
+    assert_eq!(outcome.text(), "file\n", "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("fuse"), "{}", outcome.stderr);
+    let line = run(inodyne().args(["run", "--at", at, "--", "ls"])).failed_in_one_line(2);
+    assert!(line.contains("refuses root") && line.contains("--user"), "{line}");
 }
 
 #[test]

@@ -351,19 +351,40 @@ pub struct Sshfs(pub PathBuf);
 impl Sshfs {
     /// Shows one directory in `scratch` at another one there, nothing cached.
     pub fn mount(scratch: &Path, of: &str, at: &str) -> Sshfs {
-        let ssh = scratch.join("ssh");
-        programs::script(&ssh, "#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n");
+        let ssh = Sshfs::ssh(scratch);
         let caches = "attr_timeout=0,entry_timeout=0,cache=no";
         let option = format!("ssh_command={},{caches}", ssh.display());
         let mounted = Sshfs(scratch.join(at));
         prepare(scratch, &format!("sshfs -o {option} none:{} {}", scratch.join(of).display(), mounted.0.display()));
         mounted
     }
+
+    /// The same as `nobody` mounts it: for that user only, not even for root.
+    pub fn mount_for_nobody(scratch: &Path, of: &str, at: &str) -> Sshfs {
+        let ssh = Sshfs::ssh(scratch);
+        let mounted = Sshfs(scratch.join(at));
+        let options = "fd=7,rootmode=40000,user_id=65534,group_id=65534";
+        let script = format!(
+            "exec 7<>/dev/fuse; mount -i -t fuse -o {options} none {}; sshfs -o ssh_command={} none:{} /dev/fd/7",
+            mounted.0.display(),
+            ssh.display(),
+            scratch.join(of).display()
+        );
+        prepare(scratch, &format!("bash -ec '{script}'"));
+        mounted
+    }
+
+    /// In place of ssh.
+    fn ssh(scratch: &Path) -> PathBuf {
+        let ssh = scratch.join("ssh");
+        programs::script(&ssh, "#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n");
+        ssh
+    }
 }
 
 impl Drop for Sshfs {
     fn drop(&mut self) {
-        let _ = Command::new("fusermount3").arg("-u").arg(&self.0).status();
+        let _ = Command::new("umount").arg(&self.0).status();
     }
 }
 

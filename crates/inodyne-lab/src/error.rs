@@ -43,6 +43,11 @@ pub enum LabError {
     /// The place is something other than a directory.
     #[error("{} is not a directory: a place is a directory, or a file system to make, such as ext4", .0.display())]
     NotADirectory(PathBuf),
+    /// The directory cannot be looked at by the superuser, as whom the command is to run.
+    #[error(
+        "{} refuses root, as FUSE without allow_other and NFS with root_squash do: name a user who may use it (--user NAME)", .0.display()
+    )]
+    RefusesRoot(PathBuf),
     /// An existing directory lies below where our own places are mounted.
     #[error("{} is where made places are mounted: set INODYNE_MOUNT to another empty directory", .0.display())]
     Hidden(PathBuf),
@@ -231,6 +236,11 @@ impl LabError {
         Self::Io { action, path: path.into(), source: source.into() }
     }
 
+    /// Whether the kernel or a file system does not permit it.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+
     /// Whether the description is at fault rather than the machine (exit code 2 rather than 3).
     pub fn is_usage(&self) -> bool {
         if let Self::Tree(error) = self {
@@ -242,6 +252,7 @@ impl LabError {
                 | Self::DataSyntax { .. }
                 | Self::NotThere(_)
                 | Self::NotADirectory(_)
+                | Self::RefusesRoot(_)
                 | Self::Hidden(_)
                 | Self::TooSmallForKind { .. }
                 | Self::NeverCold(_)

@@ -1,9 +1,10 @@
 //! What another user may do, asked of the kernel itself.
 //!
-//! Mode bits are not enough (groups, access lists, security modules), so a thread takes that user's identity for file
-//! access and asks. Identity belongs to a thread in Linux; the thread ends, and with it the identity.
+//! Mode bits are not enough (groups, access lists, security modules, FUSE file systems that are for one user only, not even for the
+//! superuser), so a thread takes that user's identity and asks. Identity belongs to a thread in Linux; the thread ends, and with it the
+//! identity.
 
-use std::{path::Path, thread};
+use std::{panic, path::Path, thread};
 
 use inodyne_launch::User;
 use rustix::{
@@ -15,30 +16,33 @@ use crate::Owner;
 
 /// Whether `owner` has this access to `path`; the kernel's answer otherwise.
 pub(crate) fn check(path: &Path, access: Access, owner: Owner) -> Result<(), Errno> {
-    let ask = || accessat(CWD, path, access, AtFlags::EACCESS);
-    let ask_as_owner = || {
-        become_for_files(owner)?;
-        ask()
-    };
-    if rustix::process::geteuid().as_raw() == owner.uid {
-        return ask();
-    }
-    thread::scope(|scope| scope.spawn(ask_as_owner).join().unwrap_or(Err(Errno::AGAIN)))
+    as_owner(owner, || accessat(CWD, path, access, AtFlags::EACCESS))?
 }
 
-/// Gives the calling thread the groups of `owner`, and its identity where files are concerned.
-fn become_for_files(owner: Owner) -> Result<(), Errno> {
+/// Does this as `owner`.
+///
+/// # Errors
+/// This process may not become that user.
+pub(crate) fn as_owner<T: Send>(owner: Owner, this: impl FnOnce() -> T + Send) -> Result<T, Errno> {
+    if rustix::process::geteuid().as_raw() == owner.uid {
+        return Ok(this());
+    }
+    thread::scope(|scope| {
+        let done = scope.spawn(|| become_owner(owner).map(|()| this())).join();
+        done.unwrap_or_else(|panicked| panic::resume_unwind(panicked))
+    })
+}
+
+/// Gives the calling thread the groups of `owner`, and its identity.
+fn become_owner(owner: Owner) -> Result<(), Errno> {
     let groups = groups(owner);
-    // SAFETY: the system call, unlike the C library's function, concerns this thread only; it reads `len` numbers.
-    if unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) } != 0 {
-        return Err(Errno::PERM);
-    }
-    // SAFETY: both take a number, and concern this thread only.
+    let done = |result: libc::c_long| if result == 0 { Ok(()) } else { Err(Errno::PERM) };
+    // SAFETY: the system calls, unlike the C library's functions, concern this thread only; the first one reads `len` numbers.
     unsafe {
-        libc::setfsgid(owner.gid);
-        libc::setfsuid(owner.uid);
+        done(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()))?;
+        done(libc::syscall(libc::SYS_setresgid, owner.gid, owner.gid, owner.gid))?;
+        done(libc::syscall(libc::SYS_setresuid, owner.uid, owner.uid, owner.uid))
     }
-    Ok(())
 }
 
 /// All groups of a user, as at login.

@@ -4,7 +4,7 @@
 mod made;
 
 use std::{
-    io::ErrorKind,
+    io::{self, ErrorKind},
     mem,
     path::{Path, PathBuf},
 };
@@ -15,7 +15,11 @@ use rustix::{fs::Access, io::Errno};
 
 use crate::{
     DataSpec, DeviceStats, Filled, Lab, LabError, Limits, MadePlace, Note, Owner, PlaceSpec, Size, Where, device,
-    digest, mountinfo, permission, setting::Setting, spec::SettingSpec,
+    digest,
+    mountinfo::{self, MountInfo},
+    permission,
+    setting::Setting,
+    spec::SettingSpec,
 };
 use made::{Made, is_in_memory};
 
@@ -163,15 +167,16 @@ impl MountedPlace {
     }
 
     fn existing(spec: &PlaceSpec, directory: &Path, owner: Owner) -> Result<Self, LabError> {
-        let path = directory.canonicalize().map_err(|error| match error.kind() {
-            ErrorKind::NotFound => LabError::NotThere(directory.into()),
-            ErrorKind::NotADirectory => LabError::NotADirectory(directory.into()),
-            _ => LabError::io("look at", directory, error),
-        })?;
-        if !path.is_dir() {
-            return Err(LabError::NotADirectory(directory.into()));
-        }
-        let info = mountinfo::of(&path)?;
+        let (path, info) = match look_at(directory) {
+            // A FUSE file system without `allow_other` is for its user only, a private directory on NFS with `root_squash` too.
+            Err(error) if error.is_refused() && owner.uid != 0 => {
+                permission::as_owner(owner, || look_at(directory)).unwrap_or(Err(error))?
+            }
+            Err(error) if error.is_refused() && rustix::process::geteuid().is_root() => {
+                return Err(LabError::RefusesRoot(directory.into()));
+            }
+            looked => looked?,
+        };
         let notes = match permission::check(&path, Access::WRITE_OK | Access::EXEC_OK, owner) {
             Err(Errno::ROFS) => vec![Note::ReadOnly],
             Err(Errno::ACCESS) => vec![Note::NotWritable { uid: owner.uid }],
@@ -251,6 +256,25 @@ impl MountedPlace {
         // One may have changed another.
         self.settings.iter().try_for_each(Setting::check)
     }
+}
+
+/// A directory without symbolic links in its path, and its mount.
+fn look_at(directory: &Path) -> Result<(PathBuf, MountInfo), LabError> {
+    let look = || {
+        let path = directory.canonicalize()?;
+        let is_directory = path.metadata()?.is_dir();
+        Ok((path, is_directory))
+    };
+    let (path, is_directory) = look().map_err(|error: io::Error| match error.kind() {
+        ErrorKind::NotFound => LabError::NotThere(directory.into()),
+        ErrorKind::NotADirectory => LabError::NotADirectory(directory.into()),
+        _ => LabError::io("look at", directory, error),
+    })?;
+    if !is_directory {
+        return Err(LabError::NotADirectory(directory.into()));
+    }
+    let info = mountinfo::of(&path)?;
+    Ok((path, info))
 }
 
 /// As the recording has it.

@@ -16,6 +16,7 @@ use inodyne_model::Nanos;
 use inodyne_model::trace::Overhead;
 
 use crate::attach::{Ran, measure_run_times};
+use crate::kernel::Programs;
 
 /// The minimum length of a window: it ends when it is looked at, about every 10 ms.
 const WINDOW_NS: u64 = 5_000_000;
@@ -29,8 +30,11 @@ const ENOUGH_CALLS: u64 = 200;
 const ENOUGH_SWITCHES: u64 = 20;
 /// Program runs for a thread that leaves its CPU, is woken and comes back, at most: where one replaces another, one run is for both.
 const RUNS_PER_SWITCH: f64 = 3.0;
-/// One where the call is entered, and one where it returns.
-pub const RUNS_PER_CALL: f64 = 2.0;
+
+/// Runs of programs for a call: one where it is entered, and one where it returns; or two each.
+pub fn runs_per_call() -> f64 {
+    if Programs::here() == Programs::LoseCpu { 4.0 } else { 2.0 }
+}
 
 /// A call for which the kernel does more takes at least so many times as long as the cheapest.
 const DIFFERS: f64 = 1.5;
@@ -154,7 +158,7 @@ impl Calibration {
 
     /// What the programs cost per call of a followed thread.
     fn ns_per_call(&self, ran: Ran, calls: u64) -> f64 {
-        self.ns_per_event(ran, calls, RUNS_PER_CALL)
+        self.ns_per_event(ran, calls, runs_per_call())
     }
 
     /// Runs for threads that are not followed are not charged to those that are.

@@ -34,7 +34,7 @@ use crate::attach::{Attached, InKernel, Ran, attach, measure_run_times, ran, rec
 use crate::calibrate::{self, Loop};
 use crate::cgroups::Cgroups;
 use crate::contract::{FLAG_EXITING, FLAG_HELPER, LOSSES, Shared, Thread, global};
-use crate::cost::{Calibration, Cost, Longer, Occasion, RUNS_PER_CALL, Reading};
+use crate::cost::{Calibration, Cost, Longer, Occasion, Reading, runs_per_call};
 use crate::error::TraceError;
 use crate::join::{Whom, join};
 use crate::mapped_files::MappedFiles;
@@ -461,12 +461,12 @@ impl Tracer {
         let [followed, of_open] = [Loop::Cheap, Loop::Opens].map(in_programs);
         self.leave_this_thread()?;
         let not_followed = in_programs(Loop::Cheap);
-        let ns_around = (ns_per_call - followed) / RUNS_PER_CALL;
+        let ns_around = (ns_per_call - followed) / runs_per_call();
         let more_ns = (ns_per_open - of_open) - (ns_per_call - followed);
         let longer = measures.as_ref().and_then(|_| Longer::new(untraced_ns, more_ns));
         let samples = self.options.sample_hz > 0 && !self.options.live;
         let ns_per_sample = samples.then(calibrate::nanoseconds_per_timer_interrupt).flatten().unwrap_or_default();
-        let ns_not_followed = not_followed / RUNS_PER_CALL;
+        let ns_not_followed = not_followed / runs_per_call();
         self.calibration =
             Calibration { ns_per_call, ns_per_untimed_call, ns_around, ns_not_followed, longer, ns_per_sample };
         if !self.options.live {
