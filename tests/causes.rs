@@ -15,7 +15,7 @@ use inodyne_model::Nanos;
 use inodyne_model::cause::Cause;
 use inodyne_model::observed::ROOT;
 use inodyne_model::trace::Trace;
-use support::{Cgroup, Sshfs, fixture, kernel, machine, prepare, run, scratch, traced};
+use support::{Cgroup, Sshfs, fixture, machine, prepare, run, scratch, traced};
 
 /// Cells below this share of a program's blocked time are not written down.
 const SMALL: f64 = 0.05;
@@ -95,6 +95,13 @@ impl Waits<'_> {
 
 fn devices_have_their_part() -> bool {
     fs::read_dir("/sys/class/bdi").expect("sysfs").flatten().any(|device| device.path().join("strict_limit").exists())
+}
+
+/// Major and minor number.
+fn kernel() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("procfs");
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    (numbers.next().expect("a major number"), numbers.next().unwrap_or(0))
 }
 
 fn measured(program: &Path, waits: &Waits<'_>, cgroup: &Cgroup) -> BTreeMap<Cause, Nanos> {

@@ -71,13 +71,6 @@ pub fn scratch() -> TempDir {
     scratch
 }
 
-/// Major and minor number of the kernel that runs.
-pub fn kernel() -> (u32, u32) {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("procfs");
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
-    (numbers.next().expect("a major number"), numbers.next().unwrap_or(0))
-}
-
 /// The recording in a file.
 pub fn load(path: &Path) -> Result<Recording, inodyne_recording::FileError> {
     inodyne_recording::load(path, inodyne_recording::DEFAULT_LIMIT_BYTES)
