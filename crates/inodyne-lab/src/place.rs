@@ -251,6 +251,9 @@ impl MountedPlace {
         self.record.settings.clear();
         let wanted = self.wanted.iter().map(|wanted| (wanted.path(&device), wanted.value.as_str()));
         self.settings = Setting::all_again(mem::take(&mut self.settings), &wanted.collect::<Vec<_>>())?;
+        if let Some(made) = &mut self.made {
+            made.let_go();
+        }
         let recorded = |setting: &Setting| (setting.path().display().to_string(), setting.value().to_owned());
         self.record.settings.extend(self.settings.iter().map(recorded));
         // One may have changed another.

@@ -44,6 +44,10 @@ pub(crate) trait Made: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Frees the device that filling has replaced, if it has. To be called when the settings of that one are restored: whoever gets it next
+    /// must find it as it was.
+    fn let_go(&mut self) {}
+
     /// What makes it look used.
     fn wear(&self) -> Result<Option<Wear>, LabError> {
         Ok(None)

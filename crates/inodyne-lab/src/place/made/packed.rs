@@ -4,6 +4,7 @@
 //! is data, the image is one of an empty directory.
 
 use std::{
+    mem,
     os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
     process,
@@ -21,6 +22,8 @@ pub(super) struct Packed {
     mount: Mount,
     point: MountPoint,
     disk: LoopDevice,
+    /// The one before filling, until [`Made::let_go`].
+    replaced: Option<LoopDevice>,
     kind: Kind,
     mkfs: Vec<String>,
     options: String,
@@ -38,7 +41,7 @@ impl Packed {
         let notes = notes_on_images(&scratch, disk.is_direct())?;
         let options = format!("ro,{}", made.mount_options());
         let mount = mount(kind, &disk, &options, &point)?;
-        Ok((Self { mount, point, disk, kind, mkfs, options, limits, scratch }, notes))
+        Ok((Self { mount, point, disk, replaced: None, kind, mkfs, options, limits, scratch }, notes))
     }
 }
 
@@ -77,9 +80,13 @@ impl Made for Packed {
         let image = pack(self.kind, &workshop, &self.mkfs, &self.scratch)?;
         let disk = LoopDevice::new(image, self.limits, self.point.outside())?;
         self.mount.unmount()?;
-        self.disk = disk;
+        self.replaced = Some(mem::replace(&mut self.disk, disk));
         self.mount = mount(self.kind, &self.disk, &self.options, &self.point)?;
         Ok(filled)
+    }
+
+    fn let_go(&mut self) {
+        self.replaced = None;
     }
 
     fn source(&self) -> String {
@@ -100,5 +107,30 @@ impl Made for Packed {
 
     fn below(&self) -> Vec<&MountedPlace> {
         vec![]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_device_that_filling_replaces_is_not_free_before_it_is_let_go() {
+        let scratch = tempfile::tempdir_in("/var/tmp").unwrap();
+        let lab = Lab::new().with_scratch(scratch.path());
+        let spec = "squashfs".parse::<crate::PlaceSpec>().unwrap();
+        let crate::Where::Made(made) = spec.place() else { panic!("{spec:?}") };
+        let (mut packed, _) = Packed::make(made, Owner::ROOT, &lab).unwrap();
+        let before = packed.source();
+        let backing = fs::canonicalize(before.replace("/dev/", "/sys/block/")).unwrap().join("loop/backing_file");
+        let image = fs::read_to_string(&backing).unwrap();
+        packed.fill(&"tree:dirs=1,files=1,bytes=10".parse().unwrap(), Owner::ROOT).unwrap();
+        assert_ne!(packed.source(), before);
+        assert_eq!(fs::read_to_string(&backing).unwrap(), image);
+        packed.let_go();
+        // By now another place may have it.
+        assert_ne!(fs::read_to_string(&backing).ok(), Some(image));
     }
 }
