@@ -240,8 +240,8 @@ pub struct Seen<'a> {
     pub options: &'a Options,
     /// When processes that were already running were first joined; none for a command, nor for a snapshot.
     pub joined_ns: Option<Nanos>,
-    /// When the programs were detached; for a snapshot, when it is taken.
-    pub detached_ns: Nanos,
+    /// Until when everything was recorded; for a snapshot, when it is taken.
+    pub stopped_ns: Nanos,
     /// Accounts of threads, the command's and others', that had not ended.
     pub alive: Vec<Thread>,
     /// Which call each slot in a thread's account stands for.
@@ -263,7 +263,7 @@ impl<'a> Seen<'a> {
     pub fn read(
         maps: &'a InodyneMaps<'static>,
         options: &'a Options,
-        detached_ns: Nanos,
+        stopped_ns: Nanos,
         shared: &Shared,
         alive: Vec<Thread>,
         mapped: BTreeSet<PathBuf>,
@@ -272,7 +272,7 @@ impl<'a> Seen<'a> {
             maps,
             options,
             joined_ns: None,
-            detached_ns,
+            stopped_ns,
             alive,
             call_slots: CallSlots::read(maps)?,
             numbers: ThreadNumbers { threads: shared.threads_born },

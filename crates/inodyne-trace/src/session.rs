@@ -13,6 +13,7 @@ mod idle;
 mod live;
 mod load;
 mod running;
+mod stop;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -279,20 +280,22 @@ impl Tracer {
         let skipped = self.skipped_runs();
         let overhead = self.cost.take().map(|cost| cost.finish(self.reading())).unwrap_or_default();
         self.look_at_cgroups();
+        let stopped_ns = self.stop();
         self.links.clear();
         self.is_quiet = wait_for_running_programs();
-        let detached_ns = monotonic_ns();
         self.rings.borrow_mut().consume_last();
         // From a part that was refused there is nothing to read. The caller may fork next, which must be done with one thread alone.
         let _ = self.threads.wait();
-        let alive = self.accounts().filter(|thread| thread.number != 0).collect();
+        let alive: Vec<Thread> = self.accounts().filter(|thread| thread.number != 0).collect();
+        // A program that was running on another CPU may have taken the time a moment later.
+        let stopped_ns = alive.iter().map(|thread| Nanos(thread.since)).fold(stopped_ns, Nanos::max);
         let stacks = self.stacks.take().take_new();
         let stacks = symbols::name_stacks(&stacks, &mut self.skeleton).map_err(read_error)?;
         let (maps, shared) = (&self.skeleton.maps, self.shared());
         let mut mapped = self.mapped.take();
         let users = mapped.take_users();
         let mapped = mapped.into_files();
-        let seen = Seen::read(maps, &self.options, detached_ns, &shared, alive, mapped);
+        let seen = Seen::read(maps, &self.options, stopped_ns, &shared, alive, mapped);
         let cgroups = self.cgroups.borrow().names().clone();
         let seen = Seen { joined_ns: self.joined_ns, skipped, cgroups, users, ..seen.map_err(read_error)? };
         let mut result = Trace { overhead, lost: counted(&shared), ..Trace::default() };
@@ -302,7 +305,7 @@ impl Tracer {
         result.observed.stacks = stacks;
         let is_anyone_left = seen.alive.iter().any(|thread| thread.flags & FLAG_HELPER == 0);
         if let Some(joined_ns) = self.joined_ns {
-            result.wall_ns = detached_ns.saturating_sub(joined_ns);
+            result.wall_ns = stopped_ns.saturating_sub(joined_ns);
             let end = if is_anyone_left { End::Detached } else { End::Exit };
             result.observed.window = Window { begin: Begin::Attached, end };
         }

@@ -11,6 +11,7 @@
 #define INODYNE_PREEMPT_H
 
 #include "kernel.h"
+#include "stop.h"
 
 /* Set before loading: whether this kernel may preempt them. */
 const volatile __u32 programs_lose_cpu = 0;
@@ -53,16 +54,17 @@ static __always_inline void cpu_release(void)
 		done;                                                               \
 	})
 
-/* A program that disables preemption, and does something more before it enables it again. */
+/* A program that disables preemption, and does something more before it enables it again. Once the trace has ended, only that. */
 #define HOLDING_PROG_THEN(name, then, args...)                                      \
 	name(unsigned long long *ctx);                                              \
 	static __always_inline int holding_##name(unsigned long long *ctx, ##args); \
 	int name(unsigned long long *ctx)                                           \
 	{                                                                           \
-		int done;                                                           \
+		int done = 0;                                                       \
                                                                                     \
 		cpu_hold();                                                         \
-		done = call_with_args(holding_##name, args);                        \
+		if (!stopped)                                                       \
+			done = call_with_args(holding_##name, args);                \
 		then;                                                               \
 		cpu_release();                                                      \
 		return done;                                                        \
@@ -137,7 +139,7 @@ static __always_inline bool has_run_for(__u32 event)
 		int done = 0;                                                         \
                                                                                       \
 		cpu_hold();                                                           \
-		if (!has_run_for(name##_event)) {                                     \
+		if (!stopped && !has_run_for(name##_event)) {                         \
 			do_again(name##_again);                                       \
 			done = call_with_args(holding_##name, args);                  \
 		}                                                                     \

@@ -4,7 +4,7 @@
  *
  * A thread is found by its pid and recognised by the address of its task_struct, which no other living task can have.
  * So a pid that is reused while its last owner is still leaving its CPU cannot be mistaken. This takes two array lookups,
- * both inlined by the kernel; a task that is not followed pays for only one of them.
+ * both inlined by the kernel; a task that is not followed pays for only one of them. Once the trace has ended, none is followed.
  */
 #ifndef INODYNE_TASK_H
 #define INODYNE_TASK_H
@@ -12,6 +12,7 @@
 #include "../probes/switches/tables.h"
 #include "clock.h"
 #include "maps.h"
+#include "stop.h"
 #include "x32.h"
 
 /* The size of a thread's kernel stack: THREAD_SIZE in arch/x86/include/asm/page_64_types.h, arch/arm64/include/asm/memory.h. */
@@ -27,7 +28,7 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 	__u32 slot = slot_of(task->pid);
 	struct thread *t;
 
-	if (!slot)
+	if (!slot || stopped)
 		return 0;
 	t = thread_at(slot);
 	if (!t || t->task != (__u64)task)

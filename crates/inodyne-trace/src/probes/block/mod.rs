@@ -119,11 +119,11 @@ impl Probe for Own {
         let rows: Vec<(Key, Row)> = pairs(&seen.maps.block_rows)?;
         let disks = self.disks();
         if !self.has_ended {
-            self.samples.borrow_mut().add(seen.detached_ns, disks.clone());
+            self.samples.borrow_mut().add(seen.stopped_ns, disks.clone());
         }
         let over_time = self.samples.borrow().since(result.observed.started_ns);
         let askers_unseen = seen.skipped.get("block_queue").copied().unwrap_or(0);
-        let block = read(&rows, &disks, seen.detached_ns, &seen.cgroups);
+        let block = read(&rows, &disks, seen.stopped_ns, &seen.cgroups);
         result.block = Some(BlockIo { over_time, askers_unseen, ..block });
         Ok(())
     }

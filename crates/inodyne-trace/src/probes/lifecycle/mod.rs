@@ -119,9 +119,9 @@ impl Probe for Own {
         let arrived = self.arrived.take();
         let alive = || seen.alive.iter().copied();
         let observed = &mut result.observed;
-        observed.helpers = helpers(&arrived.threads, alive(), seen.detached_ns, seen.numbers, &seen.cgroups);
+        observed.helpers = helpers(&arrived.threads, alive(), seen.stopped_ns, seen.numbers, &seen.cgroups);
         observed.cgroups = own_cgroups(&arrived.threads, alive(), &seen.cgroups);
-        (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.detached_ns);
+        (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.stopped_ns);
         let exits = exits(&arrived.exits);
         observed.threads.iter_mut().for_each(|thread| thread.process_exit = exits.get(&thread.number).copied());
         observed.programs = programs(arrived.programs);
@@ -137,8 +137,8 @@ impl Probe for Own {
         let ended: HashSet<u32> = arrived.threads.iter().map(|thread| thread.number).collect();
         let alive = || seen.alive.iter().copied().filter(|thread| !ended.contains(&thread.number));
         let observed = &mut snapshot.observed;
-        (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.detached_ns);
-        snapshot.threads = so_far(&arrived.threads, alive(), seen.detached_ns);
+        (observed.threads, observed.waits) = threads(&arrived.threads, alive(), &seen.call_slots, seen.stopped_ns);
+        snapshot.threads = so_far(&arrived.threads, alive(), seen.stopped_ns);
         Ok(())
     }
 }

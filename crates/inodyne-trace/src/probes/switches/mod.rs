@@ -165,7 +165,7 @@ impl Probe for Own {
         let interrupts = interrupt_stacks(&observed.stacks);
         (observed.timeline, observed.work) =
             arrived.finish(observed.started_ns, &interrupts, &seen.call_slots, seen.numbers);
-        let until = self.until.get().filter(|until| *until < seen.detached_ns);
+        let until = self.until.get().filter(|until| *until < seen.stopped_ns);
         observed.timeline.until_ns = until.map(|until| until.saturating_sub(observed.started_ns).0);
         Ok(())
     }
