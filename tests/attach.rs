@@ -19,7 +19,7 @@ use support::state::{Moments, our_programs};
 use support::window::{Killed, Open, holds_together, syncs_slowly, window};
 use support::{
     Cgroup, as_in_a_terminal, as_nobody, ask_twice_at_once, calls, eventually, fixture, inodyne, is_alive, load,
-    machine, run, scratch, start,
+    machine, run, scratch, start, stolen_so_far,
 };
 
 /// A program of `fixtures/attached.c` that does what it is told to.
@@ -87,6 +87,36 @@ fn counts_are_exactly_those_of_the_window() {
     let waited = calls(trace, "futex");
     assert!(waited >= u64::from(THREADS), "{waited}");
     assert!(is_alive(target.pid()));
+}
+
+/// While programs are being detached, a thread goes on working and sleeping: it must not seem to stay on its CPU.
+#[test]
+fn a_thread_was_on_its_cpu_as_long_as_the_scheduler_says() {
+    const WORKS_AND_SLEEPS: &str = "
+from time import perf_counter, sleep
+print(flush=True)
+while True:
+    until = perf_counter() + 0.002
+    while perf_counter() < until:
+        pass
+    sleep(0.02)";
+    let _machine = machine();
+    let mut python = Command::new("python3");
+    python.args(["-c", WORKS_AND_SLEEPS]).stdout(Stdio::piped());
+    let mut worker = Killed(python.spawn().expect("the tests need python3"));
+    let mut says = BufReader::new(worker.0.stdout.take().expect("a pipe"));
+    says.read_line(&mut String::new()).expect("it has begun");
+    let stolen = stolen_so_far();
+    let recording = Open::new(&["--pid", &worker.0.id().to_string(), "--for", "1s"]).ended();
+    let stolen = stolen_so_far().saturating_sub(stolen);
+    let trace = window(&recording);
+    holds_together(trace);
+    let [thread] = &trace.observed.threads[..] else { panic!("{:?}", trace.observed.threads) };
+    let (ours, scheduler) = (thread.cpu_ns(), thread.scheduler_cpu_ns);
+    // What the scheduler charges from a wake-up on, we call waiting for a CPU; and it has not been asked since the last switch.
+    let most = scheduler + Nanos(scheduler.0 / 4) + stolen;
+    let least = scheduler.saturating_sub(thread.runqueue_ns + Nanos(scheduler.0 / 4));
+    assert!(least <= ours && ours <= most, "ours {ours}, the scheduler's {scheduler}, {stolen} stolen: {thread:?}");
 }
 
 #[test]

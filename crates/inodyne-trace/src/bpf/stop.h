@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * The end of a trace. Programs are detached one after the other, which takes a few milliseconds, and up to 100 of them where some are at perf
- * events. Half of them would record something else than all: a thread whose calls are still seen, but not its switches, would seem to stay
- * on its CPU. So all stop at once, before the first is detached.
+ * The end of a trace. Programs are detached one after the other, which takes a few milliseconds, and longer where some are at perf events (half a
+ * second on an emulated 7.3). Some of them would record something else than all: a thread whose calls are still seen, but not its switches, would
+ * seem to stay on its CPU. So all stop at once, before the first is detached.
  */
 #ifndef INODYNE_STOP_H
 #define INODYNE_STOP_H
