@@ -85,6 +85,11 @@ struct dentry {
 	} d_u;
 };
 
+/* The same in 7.3, where the union has no name. */
+struct dentry___7_3 {
+	struct hlist_node d_alias;
+};
+
 struct vfsmount {
 	struct dentry *mnt_root;
 };

@@ -128,15 +128,21 @@ static __always_inline bool page_is_known(struct inode *inode)
 /* One of the file's names, as long as it has any in memory. */
 static __always_inline void page_file_name(__u8 *name, struct inode *inode)
 {
+	__u64 alias, offset;
 	struct dentry *dentry;
-	__u64 alias;
 
-	if (!bpf_core_field_exists(struct dentry, d_u.d_alias) || !bpf_core_field_exists(struct inode, i_dentry))
+	if (bpf_core_field_exists(struct dentry, d_u.d_alias))
+		offset = bpf_core_field_offset(struct dentry, d_u.d_alias);
+	else if (bpf_core_field_exists(struct dentry___7_3, d_alias))
+		offset = bpf_core_field_offset(struct dentry___7_3, d_alias);
+	else
+		return;
+	if (!bpf_core_field_exists(struct inode, i_dentry))
 		return;
 	alias = (__u64)BPF_CORE_READ(inode, i_dentry.first);
 	if (!alias)
 		return;
-	dentry = (struct dentry *)(alias - bpf_core_field_offset(struct dentry, d_u.d_alias));
+	dentry = (struct dentry *)(alias - offset);
 	bpf_probe_read_kernel_str(name, PAGE_FILE_NAME, BPF_CORE_READ(dentry, d_name.name));
 }
 
