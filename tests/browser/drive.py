@@ -457,9 +457,15 @@ def in_one_browser(arguments, windows):
                 width, scheme = window.split("-")
                 seconds = look(browser, checks, report, int(width), scheme, arguments.screenshots)
                 opened[report] = min(seconds, opened.get(report, seconds))
+            closed = browser.run("""
+                const closed = [...document.querySelectorAll('details:not([open])')];
+                return closed.map(one => one.querySelector('summary').textContent.slice(0, 80));
+            """)
+            checks.hold("what was opened is open still", closed == [], closed)
             shown = browser.run("return document.body.innerText")
+            there = browser.run("return document.body.textContent")
             for text in arguments.expect:
-                checks.hold(f"shows {text!r}", text in shown)
+                checks.hold(f"shows {text!r}", text in shown, "it is hidden" if text in there else "it is not there")
     finally:
         browser.close()
     return checks, opened
