@@ -156,9 +156,10 @@ fn eight_processes_that_delete() {
 #[test]
 fn a_fuse_server_does_the_work() {
     let (_machine, scratch) = (machine(), scratch());
+    // Enough of them that the start of `find`, where no server works, is a small part.
     prepare(
         scratch.path(),
-        "mkdir data mounted && cd data && for d in 1 2 3 4 5; do mkdir $d; for f in 1 2 3 4 5; do echo x >$d/$f; done; done",
+        "mkdir data mounted && cd data && for d in $(seq 20); do mkdir $d; for f in $(seq 25); do echo x >$d/$f; done; done",
     );
     let mounted = Sshfs::mount(scratch.path(), "data", "mounted");
     let words = ["find".into(), mounted.0.clone().into_os_string(), "-size".into(), "-100c".into()];
@@ -169,9 +170,9 @@ fn a_fuse_server_does_the_work() {
     let rows = holds("find on sshfs", trace);
     let by_server = time(rows, |row| is_via(row, "sshfs") && row.kind != RowKind::Runqueue);
     let by_sftp = time(rows, |row| is_via(row, "sftp-server"));
-    // On a busy machine each of a hundred wake-ups may wait for a CPU longer than for its answer.
+    // On a busy machine each wake-up may wait for a CPU longer than for its answer.
     let ready = time(rows, |row| row.kind == RowKind::Runqueue);
-    assert!(by_server.share_of(trace.wall_ns.saturating_sub(ready)) > 0.2, "{rows:#?}");
+    assert!(by_server.share_of(trace.wall_ns.saturating_sub(ready)) > 0.3, "{rows:#?}");
     assert!(by_sftp > Nanos::ZERO, "{rows:#?}");
     assert!(trace.observed.threads.iter().all(|thread| thread.comm != "sshfs"), "a server is no part of the command");
     assert!(trace.by_comm.iter().all(|comm| comm.comm != "sshfs" && comm.comm != "sftp-server"));
