@@ -283,13 +283,13 @@ fn of_processes_that_switch_at_every_call() {
     let program = fixture("ping_pong", scratch.path());
     let recording = recorded(&[], &[&program.display().to_string(), "50000"]);
     cpu_is_what_the_kernel_says(&recording);
-    // What that costs is measured while it runs, and is most of the estimate: a switch costs more than the call that it is in, except on an
-    // emulated arm64 (21 µs against 32).
+    // What that costs is measured while it runs, and is most of the estimate: a switch costs about as much as the call that it is in, 1.05 to
+    // 1.8 times as much on a busy machine. An emulated machine can turn that round: 21 µs for a switch and 32 for a call on arm64, 24.5 and 25
+    // on Linux 7.3.
     let trace = &recording.traces[0];
     let (overhead, switches) = (&trace.overhead, trace.switches() as f64);
     let per_switch = overhead.ns_per_switch.unwrap_or_else(|| panic!("{overhead:?}"));
-    let is_dearer = per_switch > overhead.ns_per_call || cfg!(target_arch = "aarch64");
-    assert!(overhead.estimated && is_dearer, "{overhead:?}");
+    assert!(overhead.estimated && per_switch > overhead.ns_per_call / 2.0, "{overhead:?}");
     let at_switches = switches * per_switch / 1e9;
     let told = trace.wall_ns.as_secs_f64() * (1.0 - 1.0 / overhead.ratio);
     // Spread over two CPUs at most.
@@ -311,7 +311,11 @@ fn of_a_command_that_sleeps() {
     let _machine = machine();
     // Reading the program from a busy disk would take longer.
     run(std::process::Command::new("sleep").arg("0")).ended_with(0);
-    let recording = recorded(&[], &["sleep", "0.3"]);
+    // An emulated machine takes a tenth of a second to start the program, some milliseconds of them before it is executed: it sleeps for ten
+    // times as long as it takes to start.
+    let start = recorded(&[], &["sleep", "0"]).traces[0].wall_ns;
+    let seconds = (10.0 * start.as_secs_f64()).max(0.3).to_string();
+    let recording = recorded(&[], &["sleep", &seconds]);
     let trace = &recording.traces[0];
     let share = trace.ledger.unexplained_ns.share_of(trace.wall_ns);
     assert!(share < 0.01, "{share} unexplained of {}", trace.wall_ns);
