@@ -49,7 +49,11 @@ const AHEAD_NS: u64 = 20_000_000;
 /// Initial size of the timeline's ring buffer, per CPU: what a busy one sends in some 5 ms. The reader is woken before it is full.
 const BYTES_OF_CPU: u32 = 256 << 10;
 
-/// The same for processes that are joined: meanwhile nobody reads it.
+/// It begins with this part of what it may grow to if that is more: whoever allows much has events that arrive faster than a reader that waits
+/// for a CPU takes them.
+const PART_OF_MOST: u32 = 32;
+
+/// [`BYTES_OF_CPU`] for processes that are joined: meanwhile nobody reads it.
 const BYTES_OF_CPU_IF_JOINED: u32 = 1 << 20;
 
 /// Room in the timeline's ring buffer for each thread, if that is more: where thousands take turns, the reader may have to wait for one of them,
@@ -98,7 +102,8 @@ impl Probe for Own {
     fn configure(&self, object: &mut OpenInodyneSkel<'_>, options: &Options, cpus: usize) -> libbpf_rs::Result<()> {
         object.maps.waits.set_max_entries(options.max_rows)?;
         let of_cpu = if options.joins { BYTES_OF_CPU_IF_JOINED } else { BYTES_OF_CPU };
-        object.maps.timeline.set_max_entries(first_bytes(of_cpu, cpus, options.timeline_bytes))
+        let first = first_bytes(of_cpu, cpus, options.timeline_bytes).max(options.timeline_bytes / PART_OF_MOST);
+        object.maps.timeline.set_max_entries(first)
     }
 
     fn open(
