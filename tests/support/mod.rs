@@ -173,14 +173,15 @@ pub fn start(command: &mut Command) -> Running {
 /// on the machine take.
 ///
 /// Where the scheduler groups processes by their session (`sched_autogroup_enabled`), a nice value only counts within the
-/// session, so the process gets a session of its own, and that session the priority. Without privileges nothing changes.
+/// session, so the process gets a session of its own, and that session a priority. Not the highest: with that, a thread that woke on a CPU where
+/// another session was running waited for it for up to 2.5 s (Linux 6.18), and inodyne lost events meanwhile. Without privileges nothing changes.
 fn before_others() {
     const FIRST: i32 = -20;
     let _ = nix::unistd::setsid();
     // SAFETY: only numbers are passed.
     let is_first = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, FIRST) } == 0;
     if is_first && let Ok(group) = nix::fcntl::open(c"/proc/self/autogroup", OFlag::O_WRONLY, Mode::empty()) {
-        let _ = nix::unistd::write(group, b"-20");
+        let _ = nix::unistd::write(group, b"-10");
     }
 }
 
