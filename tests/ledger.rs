@@ -283,13 +283,13 @@ fn of_processes_that_switch_at_every_call() {
     let program = fixture("ping_pong", scratch.path());
     let recording = recorded(&[], &[&program.display().to_string(), "50000"]);
     cpu_is_what_the_kernel_says(&recording);
-    // What that costs is measured while it runs, and is most of the estimate: a switch costs about as much as the call that it is in, 1.05 to
-    // 1.8 times as much on a busy machine. An emulated machine can turn that round: 21 µs for a switch and 32 for a call on arm64, 24.5 and 25
-    // on Linux 7.3.
+    // What that costs is measured while it runs, and is most of the estimate: a switch costs more than the call that it is in, except on an
+    // emulated arm64 (21 µs against 32), where it costs more than half of it.
     let trace = &recording.traces[0];
     let (overhead, switches) = (&trace.overhead, trace.switches() as f64);
     let per_switch = overhead.ns_per_switch.unwrap_or_else(|| panic!("{overhead:?}"));
-    assert!(overhead.estimated && per_switch > overhead.ns_per_call / 2.0, "{overhead:?}");
+    let least = if cfg!(target_arch = "aarch64") { overhead.ns_per_call / 2.0 } else { overhead.ns_per_call };
+    assert!(overhead.estimated && per_switch > least, "{overhead:?}");
     let at_switches = switches * per_switch / 1e9;
     let told = trace.wall_ns.as_secs_f64() * (1.0 - 1.0 / overhead.ratio);
     // Spread over two CPUs at most.

@@ -169,7 +169,7 @@ pub fn start(command: &mut Command) -> Running {
     Running { child, stdout, stderr, started: Instant::now() }
 }
 
-/// Gives this process, and those that it will start, the highest priority: a test can say nothing about CPU time that other programs
+/// Gives this process, and those that it will start, priority over others: a test can say nothing about CPU time that other programs
 /// on the machine take.
 ///
 /// Where the scheduler groups processes by their session (`sched_autogroup_enabled`), a nice value only counts within the

@@ -39,7 +39,7 @@ pub struct Options {
     pub sample_hz: u32,
     /// Whether to keep the timeline.
     pub timeline: bool,
-    /// Size that the timeline's ring buffer may grow to, in bytes: a power of two, at least 4096. It begins with a part of it.
+    /// Size that the timeline's ring buffer may grow to, in bytes: a power of two, at least 4096.
     pub timeline_bytes: u32,
     /// Size that the ring buffer for ended threads and executed programs may grow to: a power of two, at least 4096. It may be larger if
     /// all of `max_threads` would otherwise not fit when they end at once.

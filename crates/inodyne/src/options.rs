@@ -85,8 +85,8 @@ pub struct TraceOptions {
     #[arg(long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u32).range(0..=10_000),
           help_heading = "Tracing")]
     pub sample_hz: u32,
-    /// Size that the ring buffer for the timeline may grow to, in bytes: a power of two, 4096 or more. It begins with 1/32 of that, or
-    /// 256 KiB for each CPU if that is more
+    /// Size that the ring buffer for the timeline may grow to, in bytes: a power of two, 4096 or more. It begins with 1/32 of that or
+    /// more
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = ring_buffer, help_heading = "Tracing")]
     pub ring_buffer: u32,
     /// How many times threads may leave a CPU before only sums are kept of what follows: 4,000,000, or fewer if a sixteenth of the memory
